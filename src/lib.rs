@@ -1,0 +1,33 @@
+//! bellhop takes Google Chat events from Pub/Sub and has each one handled once.
+//!
+//! The house has four floors; a file imports its own floor or lower ones, and a test holds it to that:
+//!
+//! | floor | modules |
+//! |---|---|
+//! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
+//! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
+//! | 2 engine | [`worker`] |
+//!
+//! Data goes one way: source → event → claim → handle → settle → ack or nack.
+
+// Floor 0: words.
+pub mod claim;
+pub mod clock;
+pub mod event;
+pub mod outcome;
+pub mod retry;
+pub mod rule;
+pub mod secret;
+
+// Floor 1: ports.
+pub mod handler;
+pub mod metrics;
+pub mod shutdown;
+pub mod source;
+pub mod store;
+
+// Floor 2: engine.
+pub mod worker;
+
+#[cfg(feature = "testing")]
+pub mod testing;

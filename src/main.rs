@@ -1,0 +1,3 @@
+//! The `bellhop` binary.
+
+fn main() {}

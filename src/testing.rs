@@ -1,0 +1,4 @@
+//! Fakes of the ports, fault wrappers and conformance suites, for tests only (feature `testing`).
+
+pub mod clock;
+pub mod conformance;
