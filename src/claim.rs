@@ -345,10 +345,15 @@ pub enum Claimed {
         /// Why.
         why: Wait,
     },
-    /// Handled already: ack.
+    /// Final already: ack.
     Settled,
-    /// In quarantine (already, or by this claim): ack.
-    Quarantined(Reason),
+    /// In quarantine: ack.
+    Quarantined {
+        /// Why.
+        reason: Reason,
+        /// This claim put it there; false = a copy of an event that already was.
+        fresh: bool,
+    },
 }
 
 /// What a parked copy needs to know of its event.

@@ -1,0 +1,273 @@
+//! A breaker: after too much trouble nothing passes but a probe now and then, until probes go well.
+//!
+//! Two use it. The target's breaker trips after five troubles in a row and sends a probe after 1 s, doubling to 60 s.
+//! The quarantine brake trips when more events than allowed end in quarantine within a minute, sends a probe a minute
+//! and is lifted by three good ones in a row: a bad deployment must not empty the subscription into quarantine.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{self, Instant},
+};
+
+/// When a breaker trips and how it closes again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Policy {
+    /// Troubles that trip it.
+    pub(super) trips_at: usize,
+    /// Count troubles within this time; `None` = in a row.
+    pub(super) within: Option<Duration>,
+    /// The wait for the first probe; doubled after each bad one.
+    pub(super) first_wait: Duration,
+    /// The longest wait for a probe.
+    pub(super) longest_wait: Duration,
+    /// Good probes in a row that close it.
+    pub(super) closes_after: u32,
+}
+
+/// Shared by all attempts of a process.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    policy: Policy,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The troubles still counted.
+    Closed(VecDeque<Instant>),
+    Open {
+        wait: Duration,
+        probe_at: Instant,
+        good: u32,
+        probing: bool,
+    },
+}
+
+/// Leave to claim one event. A probe that ends without a report is replaced by the next attempt.
+#[derive(Debug)]
+#[must_use = "a probe must report"]
+pub(super) struct Pass {
+    breaker: Arc<Breaker>,
+    probe: bool,
+}
+
+/// What a report changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    None,
+    Opened,
+    Closed,
+}
+
+impl Breaker {
+    pub(super) fn new(policy: Policy) -> Arc<Self> {
+        Arc::new(Self { policy, state: Mutex::new(State::Closed(VecDeque::new())), changed: Notify::new() })
+    }
+
+    /// Waits until an event may be claimed. Cancel-safe.
+    pub(super) async fn pass(self: &Arc<Self>) -> Pass {
+        loop {
+            // Registered before the look, so that no change between look and wait is missed.
+            let changed = self.changed.notified();
+            let probe_at = match &mut *self.lock() {
+                State::Closed(_) => return Pass { breaker: Arc::clone(self), probe: false },
+                State::Open { probe_at, probing, .. } if !*probing && *probe_at <= Instant::now() => {
+                    *probing = true;
+                    return Pass { breaker: Arc::clone(self), probe: true };
+                }
+                State::Open { probe_at, probing, .. } => (!*probing).then_some(*probe_at),
+            };
+            match probe_at {
+                Some(probe_at) => tokio::select! {
+                    () = changed => {}
+                    () = time::sleep_until(probe_at) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(*self.lock(), State::Open { .. })
+    }
+
+    fn report(&self, trouble: bool, probe: bool) -> Change {
+        let policy = self.policy;
+        let now = Instant::now();
+        let mut state = self.lock();
+        let was_open = matches!(*state, State::Open { .. });
+        match &mut *state {
+            State::Closed(troubles) if trouble => {
+                if let Some(within) = policy.within {
+                    troubles.retain(|at| now.duration_since(*at) < within);
+                }
+                troubles.push_back(now);
+                if troubles.len() >= policy.trips_at {
+                    let wait = policy.first_wait;
+                    *state = State::Open { wait, probe_at: now + wait, good: 0, probing: false };
+                }
+            }
+            State::Closed(troubles) if policy.within.is_none() => troubles.clear(),
+            State::Open { wait, probe_at, good, probing } if probe => {
+                *probing = false;
+                if trouble {
+                    *wait = (*wait * 2).min(policy.longest_wait);
+                    *good = 0;
+                } else {
+                    *good += 1;
+                }
+                *probe_at = now + *wait;
+                if *good >= policy.closes_after {
+                    *state = State::Closed(VecDeque::new());
+                }
+            }
+            // Attempts that began before it tripped say nothing new.
+            State::Closed(_) | State::Open { .. } => {}
+        }
+        let is_open = matches!(*state, State::Open { .. });
+        drop(state);
+        self.changed.notify_waiters();
+        match (was_open, is_open) {
+            (false, true) => Change::Opened,
+            (true, false) => Change::Closed,
+            (true, true) | (false, false) => Change::None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pass {
+    /// How it went.
+    pub(super) fn report(mut self, trouble: bool) -> Change {
+        let probe = std::mem::take(&mut self.probe);
+        self.breaker.report(trouble, probe)
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if !self.probe {
+            return;
+        }
+        if let State::Open { probing, .. } = &mut *self.breaker.lock() {
+            *probing = false;
+        }
+        self.breaker.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn in_a_row() -> Arc<Breaker> {
+        Breaker::new(Policy {
+            trips_at: 5,
+            within: None,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(60),
+            closes_after: 1,
+        })
+    }
+
+    async fn trip(breaker: &Arc<Breaker>) {
+        for _ in 0..5 {
+            breaker.pass().await.report(true);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn five_troubles_in_a_row_open_it() {
+        let breaker = in_a_row();
+
+        for _ in 0..4 {
+            breaker.pass().await.report(true);
+        }
+        breaker.pass().await.report(false);
+        for _ in 0..4 {
+            breaker.pass().await.report(true);
+        }
+
+        assert!(!breaker.is_open());
+        breaker.pass().await.report(true);
+        assert!(breaker.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_probe_passes_after_the_wait_and_closes_it() {
+        let breaker = in_a_row();
+        trip(&breaker).await;
+        let tripped = Instant::now();
+
+        let probe = breaker.pass().await;
+
+        assert_eq!(tripped.elapsed(), Duration::from_secs(1));
+        assert!(breaker.pass().now_or_never().is_none(), "only one probe at a time");
+        probe.report(false);
+        assert!(!breaker.is_open());
+        assert!(breaker.pass().now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bad_probes_double_the_wait_up_to_the_longest() {
+        let breaker = in_a_row();
+        trip(&breaker).await;
+
+        let mut waits = vec![];
+        for _ in 0..8 {
+            let before = Instant::now();
+            breaker.pass().await.report(true);
+            waits.push(before.elapsed().as_secs());
+        }
+
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_that_never_reports_is_replaced() {
+        let breaker = in_a_row();
+        trip(&breaker).await;
+
+        drop(breaker.pass().await);
+
+        assert!(breaker.pass().now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn troubles_older_than_the_window_do_not_count() {
+        let brake = Breaker::new(Policy {
+            trips_at: 3,
+            within: Some(Duration::from_secs(60)),
+            first_wait: Duration::from_secs(60),
+            longest_wait: Duration::from_secs(60),
+            closes_after: 3,
+        });
+
+        brake.pass().await.report(true);
+        brake.pass().await.report(true);
+        time::advance(Duration::from_secs(61)).await;
+        brake.pass().await.report(true);
+        brake.pass().await.report(false);
+        assert!(!brake.is_open());
+        brake.pass().await.report(true);
+        brake.pass().await.report(true);
+        assert!(brake.is_open());
+
+        for left in [true, true, false] {
+            brake.pass().await.report(false);
+            assert_eq!(brake.is_open(), left);
+        }
+    }
+}

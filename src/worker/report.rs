@@ -1,0 +1,181 @@
+//! The one place where what happened to an event becomes a metric, a log line, and news for an observer.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use tracing::{debug, error, info, warn};
+
+use super::processor::Attempt;
+use crate::{
+    claim::{Claim, Wait},
+    clock::Clock,
+    event::Event,
+    metrics::Metrics,
+    outcome::{Outcome, Reason},
+    store::StoreError,
+};
+
+/// What happened to an event, for whoever watches (the demo's terminal).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    /// A rule skipped it.
+    Skipped,
+    /// The handler did its work.
+    Handled {
+        /// Which attempt did.
+        attempt: u32,
+    },
+    /// A copy of a settled event was acked without calling the handler.
+    Duplicate,
+    /// A copy joined the one this process already holds.
+    Merged,
+    /// A copy waits for another attempt, or for its time.
+    Parked,
+    /// It will be tried again.
+    Retried {
+        /// After how long.
+        after: Duration,
+        /// Whether it cost a failure.
+        counted: bool,
+    },
+    /// It was put aside.
+    Quarantined(Reason),
+}
+
+/// Watches what happens to events. Called on the hot path: return at once.
+pub trait Observer: Send + Sync {
+    /// Something happened to an event.
+    fn happened(&self, event: &Event, what: Happening);
+}
+
+/// Counts, logs and tells.
+#[derive(Clone)]
+pub(super) struct Reporter {
+    pub(super) metrics: Metrics,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Reporter {
+    pub(super) fn skipped(&self, event: &Event) {
+        self.metrics.events_skipped.with_label_values(&[event.type_label()]).inc();
+        debug!(event_id = %event.id, event_type = event.event_type, "Skipped by a rule");
+        self.tell(event, Happening::Skipped);
+    }
+
+    pub(super) fn merged(&self, event: &Event) {
+        self.claimed(event, "duplicate");
+        self.tell(event, Happening::Merged);
+    }
+
+    pub(super) fn mine(&self, event: &Event, claim: &Claim) {
+        self.claimed(event, if claim.lost > 0 { "takeover" } else { "claimed" });
+    }
+
+    pub(super) fn duplicate(&self, event: &Event) {
+        self.claimed(event, "duplicate");
+        debug!(event_id = %event.id, "Copy of a settled event; acked");
+        self.tell(event, Happening::Duplicate);
+    }
+
+    pub(super) fn parked(&self, event: &Event, why: Wait) {
+        self.claimed(event, if why == Wait::NotDue { "not_due" } else { "parked" });
+        debug!(event_id = %event.id, ?why, "Parked");
+        self.tell(event, Happening::Parked);
+    }
+
+    /// The claim itself put the event in quarantine, or found it there.
+    pub(super) fn found_in_quarantine(&self, event: &Event, reason: Reason) {
+        self.claimed(event, "quarantined");
+        self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
+        error!(event_id = %event.id, event_type = event.event_type, reason = reason.as_str(), "Event is in quarantine: {reason}");
+        self.tell(event, Happening::Quarantined(reason));
+    }
+
+    pub(super) fn store_trouble(&self, event: &Event, error: &StoreError) {
+        self.claimed(event, "error");
+        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
+        match error {
+            StoreError::Refused(_) => {
+                error!(event_id = %event.id, error.kind = error.label(), "Store refuses this event; it is held");
+            }
+            StoreError::Unknown(_) | StoreError::Contention(_) | StoreError::ClaimLost => {
+                debug!(event_id = %event.id, error.kind = error.label(), "Claim was not answered; it is sent again");
+            }
+        }
+    }
+
+    pub(super) fn settle_trouble(&self, event: &Event, error: &StoreError) {
+        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
+        warn!(event_id = %event.id, error.kind = error.label(), "Outcome is not confirmed yet; the delivery is held");
+    }
+
+    pub(super) fn claim_lost(&self, event: &Event, epoch: u32) {
+        self.metrics.claims_lost.with_label_values(&["expired"]).inc();
+        warn!(event_id = %event.id, epoch, "Somebody else owns the event now; this copy waits for their outcome");
+    }
+
+    pub(super) fn called(&self, event: &Event) {
+        if let Some(delay) = self.since(event.raw.publish_time) {
+            self.metrics.event_queue_delay.with_label_values(&[event.type_label()]).observe(delay.as_secs_f64());
+        }
+    }
+
+    pub(super) fn settled(&self, attempt: &Attempt, claim: &Claim, outcome: &Outcome, took: Duration) {
+        let event = &attempt.event;
+        let number = u32::from(claim.failures) + u32::from(claim.lost) + 1;
+        let (label, happening) = match outcome {
+            Outcome::Done => ("done", Happening::Handled { attempt: number }),
+            Outcome::Retry { counts: false, after, .. } => {
+                ("handed_back", Happening::Retried { after: after.unwrap_or_default(), counted: false })
+            }
+            Outcome::Retry { after, .. } => {
+                ("retried", Happening::Retried { after: after.unwrap_or_default(), counted: true })
+            }
+            Outcome::Quarantine { reason, .. } => ("quarantined", Happening::Quarantined(*reason)),
+        };
+        self.metrics.events_finished.with_label_values(&[event.type_label(), label]).inc();
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let space = event.chat.space.as_deref().unwrap_or_default();
+        match outcome {
+            Outcome::Done => {
+                self.ended(event, number);
+                info!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                    outcome = label, duration_ms, "Settled event {} as done", event.id);
+            }
+            Outcome::Retry { after, note, .. } => {
+                let after_ms = u64::try_from(after.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+                warn!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                    outcome = label, duration_ms, after_ms, why = note.as_str(), "Event {} will be tried again", event.id);
+            }
+            Outcome::Quarantine { reason, .. } => {
+                self.ended(event, number);
+                self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
+                error!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                    outcome = label, duration_ms, reason = reason.as_str(), "Settled event {} as quarantined: {reason}", event.id);
+            }
+        }
+        self.tell(event, happening);
+    }
+
+    fn ended(&self, event: &Event, attempts: u32) {
+        self.metrics.event_attempts.observe(f64::from(attempts));
+        if let Some(age) = self.since(event.raw.publish_time) {
+            self.metrics.event_end_to_end.with_label_values(&[event.type_label()]).observe(age.as_secs_f64());
+        }
+    }
+
+    fn since(&self, published: Option<DateTime<Utc>>) -> Option<Duration> {
+        published.map(|published| (self.clock.now() - published).to_std().unwrap_or_default())
+    }
+
+    fn claimed(&self, event: &Event, result: &str) {
+        self.metrics.events_claimed.with_label_values(&[event.type_label(), result]).inc();
+    }
+
+    fn tell(&self, event: &Event, what: Happening) {
+        if let Some(observer) = &self.observer {
+            observer.happened(event, what);
+        }
+    }
+}
