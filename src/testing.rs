@@ -2,3 +2,5 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod handler;
+pub mod source;
