@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
-//! | 2 engine | [`worker`] |
+//! | 2 engine | [`worker`] [`sweeper`] |
 //!
 //! Data goes one way: source → event → claim → handle → settle → ack or nack.
 
@@ -27,6 +27,7 @@ pub mod source;
 pub mod store;
 
 // Floor 2: engine.
+pub mod sweeper;
 pub mod worker;
 
 #[cfg(feature = "testing")]
