@@ -17,6 +17,9 @@ use crate::{
     outcome::Reason,
 };
 
+pub mod decide;
+pub mod row;
+
 /// The `[claims]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

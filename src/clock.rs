@@ -7,6 +7,10 @@ use std::{fmt::Debug, ops::Add, time::Duration};
 
 use chrono::{DateTime, Utc};
 
+pub use steady::Steady;
+
+mod steady;
+
 /// A point on the monotonic clock of this boot, suspended time included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(Duration);

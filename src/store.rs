@@ -14,6 +14,9 @@ use crate::{
     source::BoxError,
 };
 
+pub mod memory;
+mod record;
+
 /// What the worker needs of a store.
 #[async_trait]
 pub trait ClaimStore: Debug + Send + Sync {

@@ -1,0 +1,159 @@
+//! The answer to a claim, given the row as it stands. Pure: the table of `docs/CLAIMS.md`, row by row.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    ClaimIntent, Lease, Phase, State, Wait,
+    row::{Row, after, before},
+};
+use crate::{event::Fingerprint, outcome::Reason};
+
+/// A copy younger than this less than the retention can not have been forgotten yet.
+const FENCE_MARGIN: Duration = Duration::from_secs(86_400);
+
+/// A claim, and when it reached the store.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// What is asked for.
+    pub intent: &'a ClaimIntent,
+    /// The store's time.
+    pub now: DateTime<Utc>,
+    /// The store's lease.
+    pub lease: Lease,
+    /// How long finished events are remembered.
+    pub retention: Duration,
+}
+
+/// What the store writes and answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The event is the claimer's: write this row.
+    Mine(Row),
+    /// The event ends here: write this row, and one in quarantine under the row's nonce and epoch.
+    Quarantine(Row, Reason),
+    /// Another event holds this id: its row stays, this payload goes to quarantine. `None` = that row is final.
+    Mismatch(Option<Duration>),
+    /// Not now.
+    Wait {
+        /// When asking again makes sense.
+        wake_in: Duration,
+        /// Why.
+        why: Wait,
+    },
+    /// Handled already.
+    Settled,
+    /// In quarantine already.
+    Quarantined(Reason),
+}
+
+/// Answers `ask`; `row` is the event's row.
+#[must_use]
+pub fn decide(row: Option<&Row>, ask: &Ask<'_>) -> Decision {
+    let Some(row) = row else { return ask.unseen() };
+    if !same(row.fingerprint, ask.intent.fingerprint) {
+        return Decision::Mismatch(match row.state {
+            State::Done | State::Quarantined => None,
+            State::Running => Some(row.lease_left(ask.now, ask.lease).max(ask.lease.length())),
+            State::Retry => Some(row.due_in(ask.now).max(ask.lease.length())),
+        });
+    }
+    match row.state {
+        State::Done => Decision::Settled,
+        State::Quarantined => Decision::Quarantined(Reason::from_name(&row.note).unwrap_or(Reason::Operator)),
+        State::Running => ask.running(row),
+        State::Retry => ask.retry(row),
+    }
+}
+
+/// Whether both name one event. Fingerprints of different versions can not be compared: they count as equal.
+fn same(stored: Fingerprint, asked: Fingerprint) -> bool {
+    stored.0[0] != asked.0[0] || stored == asked
+}
+
+impl Ask<'_> {
+    fn unseen(&self) -> Decision {
+        let mut row = Row::first(self.intent, self.now, self.lease);
+        if self.intent.born >= before(self.now, self.retention.saturating_sub(FENCE_MARGIN)) {
+            return Decision::Mine(row);
+        }
+        row.phase = Phase::NotBegun;
+        row.deadline = None;
+        row.put_aside(Reason::TooOld, self.now);
+        Decision::Quarantine(row, Reason::TooOld)
+    }
+
+    fn running(&self, row: &Row) -> Decision {
+        if row.nonce == self.intent.nonce {
+            return Decision::Mine(Row {
+                lease_until: after(self.now, self.lease.length()),
+                strict: self.strict(row),
+                ..row.clone()
+            });
+        }
+        if !row.is_stale(self.now, self.lease) {
+            return Decision::Wait { wake_in: row.lease_left(self.now, self.lease), why: Wait::Running };
+        }
+        match row.phase {
+            Phase::ReplyPending => self.take(row),
+            Phase::MayHaveRun if self.strict(row) => self.put_aside(row, Reason::OwnerLost),
+            _ if row.lost >= self.intent.budget.max_lost => self.put_aside(row, Reason::LostExhausted),
+            _ if !self.intent.suspect => self.suspect(),
+            _ => self.take(row),
+        }
+    }
+
+    fn retry(&self, row: &Row) -> Decision {
+        let due_in = row.due_in(self.now);
+        if !due_in.is_zero() || row.nonce == self.intent.nonce {
+            // An attempt that has ended does not begin again under its own name.
+            return Decision::Wait { wake_in: due_in, why: Wait::NotDue };
+        }
+        match row.phase {
+            Phase::ReplyPending => self.take(row),
+            Phase::MayHaveRun if self.strict(row) => self.put_aside(row, Reason::OutcomeUnknown),
+            _ if row.failures >= self.intent.budget.max_failures => self.put_aside(row, Reason::FailuresExhausted),
+            _ if row.lost > 0 && !self.intent.suspect => self.suspect(),
+            _ => self.take(row),
+        }
+    }
+
+    fn strict(&self, row: &Row) -> bool {
+        row.strict || self.intent.strict
+    }
+
+    /// A new attempt: next epoch, and the phase that the stricter of row and claimer asks for.
+    fn take(&self, row: &Row) -> Decision {
+        let replies_only = row.phase == Phase::ReplyPending;
+        let strict = self.strict(row);
+        let lost_owner = row.state == State::Running && !replies_only;
+        Decision::Mine(Row {
+            state: State::Running,
+            nonce: self.intent.nonce,
+            lease_until: after(self.now, self.lease.length()),
+            strict,
+            epoch: row.epoch.saturating_add(1),
+            lost: row.lost.saturating_add(u16::from(lost_owner)),
+            phase: match (replies_only, strict) {
+                (true, _) => Phase::ReplyPending,
+                (false, true) => Phase::NotBegun,
+                (false, false) => Phase::MayHaveRun,
+            },
+            deadline: (!replies_only && !strict).then(|| after(self.now, self.intent.timeout + self.lease.grace())),
+            ..row.clone()
+        })
+    }
+
+    fn put_aside(&self, row: &Row, reason: Reason) -> Decision {
+        let mut row = row.clone();
+        row.strict = self.strict(&row);
+        row.put_aside(reason, self.now);
+        Decision::Quarantine(row, reason)
+    }
+
+    /// Waits for the process's one permit; the time is for when nobody wakes the copy.
+    fn suspect(&self) -> Decision {
+        Decision::Wait { wake_in: self.lease.length(), why: Wait::Suspect }
+    }
+}

@@ -1,0 +1,310 @@
+//! Claims in the memory of one process: for development and tests. Gone when the process ends.
+//!
+//! Bounded: finished events beyond a cap are forgotten, oldest first, and a copy of a forgotten event looks new.
+//! Events in flight are never forgotten.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use super::{
+    ClaimLog, ClaimRecord, ClaimStore, Counts, QuarantineRow, Readiness, Requeued, StoreError, Upkeep,
+    record::EXPIRE_AT_ONCE,
+};
+use crate::{
+    claim::{
+        Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Lease, Phase, Standing, Step, StoredReply, Wait,
+        decide::{Ask, Decision, decide},
+        row::{Change, Retry, Row, Verdict, before},
+    },
+    clock::{Clock, Steady},
+    outcome::{Detail, Outcome, Reason},
+};
+use quarantine::{Entry, Quarantine};
+
+mod quarantine;
+
+/// Finished events remembered unless told otherwise: some 40 MB.
+const FINISHED: usize = 100_000;
+
+/// The claims of one process, in its memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    lease: Lease,
+    retention: Duration,
+    clock: Steady,
+    finished_cap: usize,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    claims: HashMap<Key, Row>,
+    replies: HashMap<Key, Vec<StoredReply>>,
+    quarantine: Quarantine,
+    /// Rows at which the finished ones are counted again.
+    trim_at: usize,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new(lease: Lease, retention: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { lease, retention, clock: Steady::new(clock), finished_cap: FINISHED, tables: Mutex::default() }
+    }
+
+    /// Remembers so many finished events, and ten per cent more before it forgets the oldest.
+    #[must_use]
+    pub const fn remembering(mut self, finished: usize) -> Self {
+        self.finished_cap = finished;
+        self
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entry(&self, row: &Row, reason: Reason, detail: &Detail, intent: &ClaimIntent) -> Entry {
+        Entry::new(row, reason, detail, intent, self.clock.now())
+    }
+}
+
+impl Tables {
+    /// Forgets the oldest finished events beyond the cap. Amortised: the next count waits for a tenth more rows.
+    fn trim(&mut self, cap: usize) {
+        if self.claims.len() < self.trim_at.max(cap + cap / 10 + 1) {
+            return;
+        }
+        let mut finished: Vec<_> =
+            self.claims.values().filter_map(|row| row.finished_at.map(|at| (at, row.key))).collect();
+        finished.sort_unstable();
+        for (_, key) in finished.iter().take(finished.len().saturating_sub(cap)) {
+            self.forget(*key);
+        }
+        self.trim_at = self.claims.len() + cap / 10 + 1;
+    }
+
+    fn forget(&mut self, key: Key) {
+        self.claims.remove(&key);
+        self.replies.remove(&key);
+    }
+}
+
+#[async_trait]
+impl ClaimStore for MemoryStore {
+    async fn claim(&self, intent: &Arc<ClaimIntent>) -> Result<Claimed, StoreError> {
+        let fence_at = self.lease.fence_after(self.clock.moment());
+        let mut tables = self.tables();
+        let ask = Ask { intent, now: self.clock.now(), lease: self.lease, retention: self.retention };
+        Ok(match decide(tables.claims.get(&intent.key), &ask) {
+            Decision::Mine(row) => {
+                let claim = Claim {
+                    intent: Arc::clone(intent),
+                    epoch: row.epoch,
+                    phase: row.phase,
+                    strict: row.strict,
+                    failures: row.failures,
+                    lost: row.lost,
+                    replies: match row.phase {
+                        Phase::ReplyPending => tables.replies.get(&row.key).cloned().unwrap_or_default(),
+                        Phase::NotBegun | Phase::MayHaveRun => Vec::new(),
+                    },
+                    fence_at,
+                };
+                tables.claims.insert(row.key, row);
+                tables.trim(self.finished_cap);
+                Claimed::Mine(claim)
+            }
+            Decision::Quarantine(row, reason) => {
+                tables.quarantine.add(self.entry(&row, reason, &Detail::default(), intent));
+                tables.claims.insert(row.key, row);
+                tables.trim(self.finished_cap);
+                Claimed::Quarantined(reason)
+            }
+            Decision::Mismatch(parked) => {
+                if let Some(row) = tables.claims.get(&intent.key) {
+                    let entry = self.entry(row, Reason::Mismatch, &Detail::default(), intent);
+                    tables.quarantine.add(entry);
+                }
+                parked.map_or(Claimed::Quarantined(Reason::Mismatch), |wake_in| Claimed::Wait {
+                    wake_in,
+                    why: Wait::Mismatch,
+                })
+            }
+            Decision::Wait { wake_in, why } => Claimed::Wait { wake_in, why },
+            Decision::Settled => Claimed::Settled,
+            Decision::Quarantined(reason) => Claimed::Quarantined(reason),
+        })
+    }
+
+    async fn advance(&self, claim: &Claim, step: &Step) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let Tables { claims, replies, .. } = &mut *tables;
+        let intent = &claim.intent;
+        let row = claims.get_mut(&intent.key).ok_or(StoreError::ClaimLost)?;
+        match step {
+            Step::Started => unless_lost(row.start(intent, self.clock.now(), self.lease)),
+            Step::ReplyPending(new) => {
+                unless_lost(row.reply_pending(intent.nonce, self.clock.now(), self.lease))?;
+                let stored = replies.entry(intent.key).or_default();
+                for reply in new {
+                    if stored.iter().all(|known| known.ordinal != reply.ordinal) {
+                        stored.push(reply.clone());
+                    }
+                }
+                stored.sort_by_key(|reply| reply.ordinal);
+                Ok(())
+            }
+        }
+    }
+
+    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<ClaimRef>, StoreError> {
+        let mut tables = self.tables();
+        let now = self.clock.now();
+        let lost = claims.iter().filter(|claim| {
+            tables
+                .claims
+                .get_mut(&claim.key())
+                .is_none_or(|row| row.renew(claim.nonce(), now, self.lease) == Change::Lost)
+        });
+        Ok(lost.cloned().collect())
+    }
+
+    async fn settle(&self, claim: &ClaimRef, outcome: &Outcome) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let mut tables = self.tables();
+        let Tables { claims, replies, quarantine, .. } = &mut *tables;
+        match outcome {
+            Outcome::Done => {
+                let row = claims.entry(claim.key()).or_insert_with(|| Row::recovered(claim.intent(), now, self.lease));
+                unless_lost(row.complete(claim.nonce(), now))?;
+                replies.remove(&claim.key());
+                quarantine.resolve(claim.key(), claim.nonce(), now);
+                tables.trim(self.finished_cap);
+                Ok(())
+            }
+            Outcome::Retry { counts, after, certainty, note } => {
+                let row = claims.get_mut(&claim.key()).ok_or(StoreError::ClaimLost)?;
+                let retry = Retry { counts: *counts, after: *after, certainty: *certainty, note };
+                unless_lost(row.retry(claim.nonce(), &retry, now))
+            }
+            Outcome::Quarantine { reason, counts, certainty, detail } => {
+                let row = claims.get_mut(&claim.key()).ok_or(StoreError::ClaimLost)?;
+                let verdict = Verdict { reason: *reason, counts: *counts, certainty: *certainty };
+                let change = row.quarantine(claim.intent(), &verdict, now);
+                if change == Change::Made {
+                    quarantine.add(self.entry(row, *reason, detail, claim.intent()));
+                }
+                unless_lost(change)
+            }
+        }
+    }
+
+    async fn look(&self, keys: &[Key]) -> Result<Vec<ClaimView>, StoreError> {
+        let tables = self.tables();
+        let now = self.clock.now();
+        let look = |key: &Key| match tables.claims.get(key) {
+            Some(row) => row.view(now, self.lease),
+            None => ClaimView { key: *key, standing: Standing::Absent, nonce: None },
+        };
+        Ok(keys.iter().map(look).collect())
+    }
+}
+
+const fn unless_lost(change: Change) -> Result<(), StoreError> {
+    match change {
+        Change::Made | Change::Repeated => Ok(()),
+        Change::Lost => Err(StoreError::ClaimLost),
+    }
+}
+
+#[async_trait]
+impl ClaimLog for MemoryStore {
+    async fn quarantined(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
+        Ok(self.tables().quarantine.newest(limit))
+    }
+
+    async fn show(&self, key: Key) -> Result<Option<ClaimRecord>, StoreError> {
+        Ok(self.tables().claims.get(&key).cloned().map(ClaimRecord::from))
+    }
+
+    async fn requeue(&self, seq: i64, _by: &str) -> Result<Requeued, StoreError> {
+        let now = self.clock.now();
+        let mut tables = self.tables();
+        let Tables { claims, quarantine, .. } = &mut *tables;
+        let Some(entry) = quarantine.open(seq) else { return Ok(Requeued::NotFound) };
+        let posts_only = entry.row.reason == Reason::ReplyUndelivered;
+        if entry.row.reason == Reason::Mismatch || (posts_only && !claims.contains_key(&entry.row.key)) {
+            return Ok(Requeued::NoPayload);
+        }
+        let row = claims.entry(entry.row.key).or_insert_with(|| entry.forgotten_claim());
+        if row.nonce == entry.row.nonce && row.may_still_run(now) {
+            return Ok(Requeued::MayStillRun);
+        }
+        match row.requeue(entry.row.nonce, posts_only, now) {
+            Change::Made => {
+                entry.request();
+                Ok(Requeued::Yes)
+            }
+            Change::Repeated | Change::Lost => Ok(Requeued::NotFound),
+        }
+    }
+
+    async fn close(&self, seq: i64, _resolution: &str) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        Ok(self.tables().quarantine.open(seq).map(|entry| entry.settle(now)).is_some())
+    }
+
+    async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
+        let tables = self.tables();
+        let now = self.clock.now();
+        let due = |key: &Key| {
+            let standing = tables.claims.get(key).map(|row| row.view(now, self.lease).standing);
+            !matches!(standing, Some(Standing::Wait(_)))
+        };
+        Ok(tables.quarantine.requested(limit, due))
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn prepare(&self) -> Result<Readiness, StoreError> {
+        Ok(Readiness::Ready)
+    }
+
+    async fn expire(&self, quarantine_retention: Duration) -> Result<u64, StoreError> {
+        let now = self.clock.now();
+        let mut tables = self.tables();
+        let limit = before(now, self.retention);
+        let old: Vec<_> = tables
+            .claims
+            .values()
+            .filter(|row| row.finished_at.is_some() && row.first_seen_at < limit)
+            .map(|row| row.key)
+            .take(usize::from(EXPIRE_AT_ONCE))
+            .collect();
+        for key in &old {
+            tables.forget(*key);
+        }
+        let payloads = tables.quarantine.expire(before(now, quarantine_retention));
+        Ok(u64::try_from(old.len() + payloads).unwrap_or(u64::MAX))
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        let tables = self.tables();
+        let now = self.clock.now();
+        let count = |holds: &dyn Fn(&Row) -> bool| {
+            u64::try_from(tables.claims.values().filter(|row| holds(row)).count()).unwrap_or(u64::MAX)
+        };
+        Ok(Counts {
+            quarantined: tables.quarantine.open_by_reason(),
+            oldest_quarantined_at: tables.quarantine.oldest_open(),
+            stale: count(&|row| row.is_stale(now, self.lease)),
+            stranded: count(&|row| row.is_stranded(now)),
+        })
+    }
+}
