@@ -123,21 +123,19 @@ impl ClaimStore for MemoryStore {
                 tables.quarantine.add(self.entry(&row, reason, &Detail::default(), intent));
                 tables.claims.insert(row.key, row);
                 tables.trim(self.finished_cap);
-                Claimed::Quarantined(reason)
+                Claimed::Quarantined { reason, fresh: true }
             }
             Decision::Mismatch(parked) => {
                 if let Some(row) = tables.claims.get(&intent.key) {
                     let entry = self.entry(row, Reason::Mismatch, &Detail::default(), intent);
                     tables.quarantine.add(entry);
                 }
-                parked.map_or(Claimed::Quarantined(Reason::Mismatch), |wake_in| Claimed::Wait {
-                    wake_in,
-                    why: Wait::Mismatch,
-                })
+                let put_aside = Claimed::Quarantined { reason: Reason::Mismatch, fresh: true };
+                parked.map_or(put_aside, |wake_in| Claimed::Wait { wake_in, why: Wait::Mismatch })
             }
             Decision::Wait { wake_in, why } => Claimed::Wait { wake_in, why },
             Decision::Settled => Claimed::Settled,
-            Decision::Quarantined(reason) => Claimed::Quarantined(reason),
+            Decision::Quarantined(reason) => Claimed::Quarantined { reason, fresh: false },
         })
     }
 

@@ -121,7 +121,10 @@ impl Processor {
                 self.report.found_in_quarantine(&attempt.event, reason);
                 attempt.flight.ack().await;
             }
-            Answer::Wait(wake_in, why) => self.park(attempt, wake_in, why).await,
+            Answer::Wait(wake_in, why) => {
+                self.report.parked(&attempt.event, why);
+                self.park(attempt, wake_in, why).await;
+            }
             Answer::Refused => self.park(attempt, HOLD, Wait::NotDue).await,
             Answer::Stopping => attempt.flight.nack().await,
         }
@@ -133,7 +136,6 @@ impl Processor {
         if self.shutdown.is_stopping() {
             return attempt.flight.nack().await;
         }
-        self.report.parked(&attempt.event, why);
         let Some(surplus) = self.lot.park(attempt, wake_in, why) else { return };
         self.report.metrics.parked_over_cap.inc();
         tokio::select! {

@@ -81,6 +81,10 @@ impl Reporter {
     pub(super) fn parked(&self, event: &Event, why: Wait) {
         self.claimed(event, if why == Wait::NotDue { "not_due" } else { "parked" });
         debug!(event_id = %event.id, ?why, "Parked");
+        if why == Wait::Mismatch {
+            self.metrics.quarantined.with_label_values(&[Reason::Mismatch.as_str()]).inc();
+            error!(event_id = %event.id, "Another event holds this id; this payload is in quarantine");
+        }
         self.tell(event, Happening::Parked);
     }
 
