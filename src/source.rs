@@ -22,7 +22,9 @@ pub trait Source: Send {
     /// Only what no supervisor can mend; outages are waited for inside.
     async fn next(&mut self) -> Result<Option<Delivery>, SourceError>;
 
-    /// Stops intake; returns once every answer already given has reached the other side, or the deadline passed.
+    /// Stops intake and gives back what was not yet handed over; returns once every delivery handed over is answered
+    /// and every answer has reached the other side, or the deadline passed. Called as soon as a drain begins, beside
+    /// the handlers that still run.
     ///
     /// # Errors
     /// When answers may not have reached the other side: those events will be delivered again.

@@ -14,6 +14,7 @@ mod renewal;
 mod report;
 mod verdict;
 
+
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
@@ -21,7 +22,7 @@ use tokio::{
     task::JoinSet,
     time::{self, Instant},
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
     config::{Config, DrainTimeout},
@@ -167,9 +168,16 @@ impl Worker {
                 Err(SourceError::Refused("a background task of the worker ended".into()))
             }
         };
-        let drained = worker.drain().await;
+        let drain_over = CancellationToken::new();
+        let (drained, closed) = tokio::join!(
+            async {
+                let drained = worker.drain().await;
+                drain_over.cancel();
+                drained
+            },
+            worker.close(source, &drain_over)
+        );
         background.shutdown().await;
-        let closed = source.close(Instant::now() + LAST_STEPS).await;
         ended?;
         Ok(match (drained, closed) {
             (Drained::Clean, Ok(())) => Drained::Clean,
@@ -305,12 +313,28 @@ impl Worker {
         }
     }
 
+    /// Closes the source beside the drain: what it holds goes back at once, not when the last handler has ended.
+    async fn close(&self, source: Box<dyn Source>, drain_over: &CancellationToken) -> Result<(), SourceError> {
+        let end = async {
+            drain_over.cancelled().await;
+            time::sleep(LAST_STEPS).await;
+        };
+        tokio::select! {
+            closed = source.close(Instant::now() + self.drain_time() + LAST_STEPS * 2) => closed,
+            () = end => Err(SourceError::Unconfirmed { unconfirmed: 1 }),
+        }
+    }
+
+    fn drain_time(&self) -> Duration {
+        self.config.drain_timeout.for_handlers(self.rules.longest_timeout())
+    }
+
     /// Waits for everything that was begun; cuts it when the drain's time is over.
     async fn drain(&self) -> Drained {
         let processor = &self.processor;
         processor.shutdown.stop();
         processor.report.metrics.shutting_down.set(1);
-        let time = self.config.drain_timeout.for_handlers(self.rules.longest_timeout());
+        let time = self.drain_time();
         tracing::info!(drain_seconds = time.as_secs(), "Draining: what runs is finished, the rest is handed back");
         for parked in processor.lot.clear() {
             parked.flight.nack().await;
