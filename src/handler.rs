@@ -8,6 +8,14 @@ use chrono::{DateTime, Utc};
 
 use crate::{event::Event, outcome::Detail};
 
+mod body;
+pub mod echo;
+#[cfg(test)]
+mod fixture;
+pub mod http;
+mod printable;
+mod traceparent;
+
 /// What a handler may know about the attempt it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerContext {

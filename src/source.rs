@@ -7,6 +7,8 @@ use tokio::time::Instant;
 
 use crate::event::RawEvent;
 
+pub mod pubsub;
+
 /// Any error, as a cause.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 

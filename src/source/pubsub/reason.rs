@@ -1,0 +1,191 @@
+//! Why a stream or a probe ended: a closed set, for labels and for what to do next.
+
+use google_cloud_pubsub::{Error, error::AckError};
+
+/// Our own classes. None of them ends the source: permissions, subscriptions and networks come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The subscription does not exist (yet).
+    NotFound,
+    /// Not allowed (yet).
+    PermissionDenied,
+    /// The server did not take the credentials.
+    Unauthenticated,
+    /// No credentials could be had.
+    Credentials,
+    /// No connection, or what answers does not speak gRPC. On such an address the client library spins.
+    Unreachable,
+    /// No answer in time.
+    Timeout,
+    /// The server or a proxy gave up on the call.
+    Cancelled,
+    /// The server does not say.
+    Unknown,
+    /// The server calls the request wrong.
+    InvalidArgument,
+    /// The server calls the state wrong.
+    FailedPrecondition,
+    /// Over a quota.
+    ResourceExhausted,
+    /// The server is in trouble: unavailable, internal, aborted.
+    Server,
+    /// A message could not be decoded; it closed its whole stream.
+    Undecodable,
+    /// The stream ended without an error.
+    Ended,
+    /// The stream had been silent for too long and was replaced.
+    Silence,
+    /// The reader died.
+    Panicked,
+    /// Anything else.
+    Other,
+}
+
+impl Reason {
+    /// The class of an error of the client library.
+    pub(super) fn of(error: &Error) -> Self {
+        use google_cloud_gax::error::rpc::Code;
+        if let Some(status) = error.status() {
+            return match status.code {
+                Code::NotFound => Self::NotFound,
+                Code::PermissionDenied => Self::PermissionDenied,
+                Code::Unauthenticated => Self::Unauthenticated,
+                Code::Cancelled => Self::Cancelled,
+                Code::Unknown => Self::Unknown,
+                Code::InvalidArgument | Code::OutOfRange => Self::InvalidArgument,
+                Code::FailedPrecondition => Self::FailedPrecondition,
+                Code::ResourceExhausted => Self::ResourceExhausted,
+                Code::DeadlineExceeded => Self::Timeout,
+                Code::Unavailable | Code::Internal | Code::Aborted | Code::DataLoss => Self::Server,
+                _ => Self::Other,
+            };
+        }
+        if error.is_authentication() {
+            Self::Credentials
+        } else if error.is_timeout() || error.is_exhausted() {
+            Self::Timeout
+        } else if error.is_deserialization() {
+            Self::Undecodable
+        } else if error.is_connect() || error.is_transport() || error.is_io() {
+            Self::Unreachable
+        } else {
+            Self::Other
+        }
+    }
+
+    /// The label.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::PermissionDenied => "permission_denied",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Credentials => "credentials",
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
+            Self::InvalidArgument => "invalid_argument",
+            Self::FailedPrecondition => "failed_precondition",
+            Self::ResourceExhausted => "resource_exhausted",
+            Self::Server => "server",
+            Self::Undecodable => "undecodable",
+            Self::Ended => "ended",
+            Self::Silence => "silence",
+            Self::Panicked => "panicked",
+            Self::Other => "other",
+        }
+    }
+
+    /// What an operator can do about it.
+    pub(super) const fn advice(self) -> &'static str {
+        match self {
+            Self::NotFound => "create the subscription, or correct pubsub.project and pubsub.subscription",
+            Self::PermissionDenied => "grant roles/pubsub.subscriber and roles/pubsub.viewer on the subscription",
+            Self::Unauthenticated | Self::Credentials => "check the credentials",
+            Self::Unreachable | Self::Timeout => "check pubsub.endpoint and the network",
+            Self::InvalidArgument | Self::FailedPrecondition => {
+                "check the subscription: it must be a pull subscription"
+            }
+            Self::ResourceExhausted => "check the quotas of the project",
+            _ => "nothing to do unless it stays",
+        }
+    }
+
+    /// True when what listens at the endpoint can not be streamed from, so that a running stream only spins.
+    pub(super) const fn forbids_streaming(self) -> bool {
+        matches!(self, Self::Unreachable)
+    }
+
+    /// True when fresh credentials may help.
+    pub(super) const fn blames_credentials(self) -> bool {
+        matches!(self, Self::PermissionDenied | Self::Unauthenticated | Self::Credentials)
+    }
+}
+
+/// What happened, with words for the log. The words never hold a payload.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) reason: Reason,
+    pub(super) words: String,
+}
+
+impl Failure {
+    pub(super) fn new(reason: Reason, words: impl Into<String>) -> Self {
+        Self { reason, words: words.into() }
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        let reason = Reason::of(error);
+        // Only what is known to quote no message: a decoding error may show what it could not decode.
+        let words = match (reason, error.status()) {
+            (Reason::Undecodable, _) => "a message could not be decoded".to_owned(),
+            (_, Some(status)) => status.message.chars().take(300).collect(),
+            (_, None) => error.to_string().chars().take(300).collect(),
+        };
+        Self { reason, words }
+    }
+}
+
+/// How a confirmed ack ended, as a label.
+pub(super) fn ack_result(result: &Result<(), AckError>) -> &'static str {
+    match result {
+        Ok(()) => "ok",
+        Err(AckError::LeaseExpired) => "lease_expired",
+        Err(AckError::Rpc { source, .. }) => Reason::of(source).as_str(),
+        Err(AckError::ShutdownBeforeAck | AckError::Shutdown(_)) => "shutdown",
+        Err(_) => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use google_cloud_gax::error::rpc::{Code, Status};
+
+    use super::*;
+
+    fn service(code: Code) -> Reason {
+        Reason::of(&Error::service(Status::default().set_code(code).set_message("m")))
+    }
+
+    #[test]
+    fn every_way_to_fail_has_a_class_of_its_own() {
+        assert_eq!(service(Code::NotFound), Reason::NotFound);
+        assert_eq!(service(Code::PermissionDenied), Reason::PermissionDenied);
+        assert_eq!(service(Code::Unauthenticated), Reason::Unauthenticated);
+        assert_eq!(service(Code::Cancelled), Reason::Cancelled);
+        assert_eq!(service(Code::Unknown), Reason::Unknown);
+        assert_eq!(service(Code::Unimplemented), Reason::Other);
+        assert_eq!(Reason::of(&Error::io("refused")), Reason::Unreachable);
+        assert_eq!(Reason::of(&Error::timeout("late")), Reason::Timeout);
+        assert_eq!(Reason::of(&Error::deser("bad")), Reason::Undecodable);
+    }
+
+    #[test]
+    fn the_words_never_quote_what_could_not_be_decoded() {
+        let failure = Failure::from(&Error::deser("the text of a message"));
+
+        assert_eq!(failure.words, "a message could not be decoded");
+    }
+}
