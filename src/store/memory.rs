@@ -306,3 +306,54 @@ impl Upkeep for MemoryStore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+
+    use super::*;
+    use crate::testing::{
+        clock::TestClock,
+        conformance::{self, Bench, Place, Process, Reach, Settings},
+    };
+
+    #[derive(Debug)]
+    struct InMemory(Arc<dyn Clock>);
+
+    #[async_trait]
+    impl Bench for InMemory {
+        fn reach(&self) -> Reach {
+            Reach::OneProcess
+        }
+
+        fn short_lease(&self) -> Duration {
+            Duration::from_secs(60)
+        }
+
+        fn clock(&self) -> Arc<dyn Clock> {
+            Arc::clone(&self.0)
+        }
+
+        async fn place(&self) -> Box<dyn Place> {
+            Box::new(Self(Arc::clone(&self.0)))
+        }
+    }
+
+    #[async_trait]
+    impl Place for InMemory {
+        async fn process(&self, settings: Settings) -> Process {
+            Process::of(MemoryStore::new(settings.lease, settings.retention, Arc::clone(&self.0)))
+        }
+
+        async fn pass(&self, span: Duration) {
+            tokio::time::advance(span).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_memory_store_conforms() {
+        let clock = TestClock::starting_at(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+
+        conformance::run(&InMemory(Arc::new(clock)), 1).await;
+    }
+}
