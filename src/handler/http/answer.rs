@@ -2,18 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use reqwest::{
     Response, StatusCode,
     header::{DATE, HeaderMap, HeaderName, RETRY_AFTER},
 };
-use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
-use crate::{handler::Handled, outcome::Detail};
-
-/// Bytes of a reply, at most.
-const MAX_REPLY: usize = 1 << 20;
+use crate::{
+    handler::{
+        Handled,
+        body::{MAX_REPLY, handled},
+    },
+    outcome::Detail,
+};
 
 /// How long the body of a reply may take.
 const REPLY_TIME: Duration = Duration::from_secs(5);
@@ -71,13 +73,8 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 /// The reply in the body of an answer that said "done"; `left` is what remains of the attempt's time.
 pub(super) async fn reply(mut answer: Response, left: Duration) -> Handled {
     let mut body = BytesMut::new();
-    let whole = read(&mut answer, &mut body, MAX_REPLY + 1, left.min(REPLY_TIME)).await;
-    let body = body.freeze();
-    if whole && body.iter().all(u8::is_ascii_whitespace) {
-        return Handled::default();
-    }
-    let readable = whole && body.len() <= MAX_REPLY && is_json(&body);
-    Handled { reply: readable.then_some(body), reply_unreadable: !readable }
+    let ended = read(&mut answer, &mut body, MAX_REPLY + 1, left.min(REPLY_TIME)).await;
+    handled(body.freeze(), ended)
 }
 
 /// The beginning of what a handler that did not succeed says about it.
@@ -100,10 +97,6 @@ async fn read(answer: &mut Response, body: &mut BytesMut, enough: usize, limit: 
         true
     };
     timeout(limit, chunks).await.unwrap_or(false)
-}
-
-fn is_json(body: &Bytes) -> bool {
-    serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
 #[cfg(test)]
@@ -164,7 +157,7 @@ mod tests {
     fn a_date_is_read_against_the_answers_own_clock() {
         let until = (RETRY_AFTER, "Sun, 06 Nov 1994 08:49:47 GMT");
 
-        assert_eq!(of(429, &[until.clone()]), wait(10));
+        assert_eq!(of(429, std::slice::from_ref(&until)), wait(10));
         assert_eq!(of(429, &[until.clone(), (DATE, "Sun, 06 Nov 1994 08:49:17 GMT")]), wait(30));
         assert_eq!(of(429, &[until.clone(), (DATE, "Sun, 06 Nov 1994 09:49:17 GMT")]), wait(0));
         assert_eq!(of(429, &[until, (DATE, "junk")]), wait(10));

@@ -1,0 +1,70 @@
+//! Handlers against real servers and real programs: every row of the contract.
+
+mod http;
+mod http_client;
+mod server;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bellhop::{
+    event::{Basis, ChatEvent, Event, EventId, Fingerprint, RawEvent, Shape},
+    handler::{Handled, HandlerContext, HandlerError},
+};
+use bytes::Bytes;
+use chrono::{TimeDelta, Utc};
+
+const BODY: &str = r#"{"type":"MESSAGE","message":{"text":"hello"}}"#;
+
+fn event() -> Event {
+    Event {
+        raw: Arc::new(RawEvent::default()),
+        id: EventId::new("bh1-ix-0123456789abcdef0123456789abcdef"),
+        basis: Basis::IxTime,
+        shape: Shape::Classic,
+        event_type: "MESSAGE".to_owned(),
+        fingerprint: Fingerprint([0; 17]),
+        time: None,
+        key_time_ms: 0,
+        chat: ChatEvent { space: Some("spaces/A".to_owned()), ..ChatEvent::default() },
+        body: Bytes::from_static(BODY.as_bytes()),
+        ce_attributes: BTreeMap::new(),
+    }
+}
+
+fn with_body(body: impl Into<Bytes>) -> Event {
+    Event { body: body.into(), ..event() }
+}
+
+fn cx() -> HandlerContext {
+    within(Duration::from_secs(30))
+}
+
+fn strict() -> HandlerContext {
+    HandlerContext { strict: true, ..cx() }
+}
+
+fn within(timeout: Duration) -> HandlerContext {
+    HandlerContext {
+        epoch: 1,
+        attempt: 1,
+        replay: 0,
+        timeout,
+        deadline: Utc::now() + TimeDelta::from_std(timeout).unwrap(),
+        strict: false,
+        source: "pubsub".to_owned(),
+    }
+}
+
+/// The variant's name, and what the handler said.
+fn verdict(result: &Result<Handled, HandlerError>) -> (&'static str, &str) {
+    match result {
+        Ok(handled) if handled.reply_unreadable => ("done, unreadable", ""),
+        Ok(Handled { reply: Some(reply), .. }) => ("done", std::str::from_utf8(reply).unwrap()),
+        Ok(_) => ("done", ""),
+        Err(HandlerError::NotRun { detail, .. }) => ("not run", detail.as_str()),
+        Err(HandlerError::Failed { detail, .. }) => ("failed", detail.as_str()),
+        Err(HandlerError::Permanent { detail, .. }) => ("permanent", detail.as_str()),
+        Err(HandlerError::Unknown { detail, .. }) => ("unknown", detail.as_str()),
+        Err(HandlerError::TargetTrouble { detail, .. }) => ("target trouble", detail.as_str()),
+    }
+}
