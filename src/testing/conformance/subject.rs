@@ -286,8 +286,17 @@ pub(super) fn assert_waits(answer: &Claimed, expected: Wait) -> Duration {
 #[track_caller]
 pub(super) fn assert_quarantined(answer: &Claimed, expected: Reason) {
     assert!(
-        matches!(answer, Claimed::Quarantined(reason) if *reason == expected),
+        matches!(answer, Claimed::Quarantined { reason, .. } if *reason == expected),
         "expected to be quarantined ({expected}), got {answer:?}"
+    );
+}
+
+/// Whether the answer is `Quarantined` by this very claim, or by an earlier one.
+#[track_caller]
+pub(super) fn assert_fresh(answer: &Claimed, expected: bool) {
+    assert!(
+        matches!(answer, Claimed::Quarantined { fresh, .. } if *fresh == expected),
+        "expected to be quarantined (fresh: {expected}), got {answer:?}"
     );
 }
 

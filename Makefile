@@ -1,0 +1,36 @@
+# What a developer does, by name. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+.PHONY: help setup test unit check fmt sqlx audit
+
+help: ## List what can be done here.
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Install or ask for what the tests need.
+	@tests/setup.sh
+
+test: setup ## Run every test, beside a PostgreSQL and Google's emulator of their own.
+	@tests/run.sh
+
+unit: ## Run the tests that need no server (quick).
+	cargo test --locked --features testing --lib --bins
+
+check: setup ## Formatting, lints, queries against a migrated database, documentation.
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets --features testing -- --deny warnings
+	tests/run.sh tests/queries.sh check
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --document-private-items --features testing
+
+fmt: ## Format the code.
+	cargo fmt --all
+
+sqlx: setup ## Renew .sqlx/ after a query or a migration changed.
+	@tests/run.sh tests/queries.sh renew
+
+audit: ## Licences, banned crates, sources (installs cargo-deny when it is missing).
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny --all-features check licenses bans sources
+
