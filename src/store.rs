@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub mod memory;
+pub mod postgres;
 mod record;
 
 /// What the worker needs of a store.

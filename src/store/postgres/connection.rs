@@ -1,0 +1,262 @@
+//! The few connections of a process, each checked before it is used and thrown away after any doubt.
+//!
+//! sqlx's own pool retries a failing check until its timeout and then says only "timed out"; here the first failure
+//! is the answer, and a connection whose answer did not come (or whose caller went away) is closed, never reused:
+//! its late answer would be taken for the next statement's.
+
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use sqlx::{
+    ConnectOptions, Connection, PgConnection,
+    postgres::PgConnectOptions,
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+use tracing::warn;
+use uuid::Uuid;
+
+use super::{
+    Config,
+    error::{TimedOut, Unfit, classify, sqlstate},
+    holdoff::Holdoff,
+    session::{self, Session},
+    statement::Wire,
+};
+use crate::{metrics::Metrics, store::StoreError};
+
+/// A connection idle for longer may have been cut on the way; a fresh one is cheaper than a timeout.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+/// Connections are replaced now and then, so that a moved server name or a grown backend is noticed.
+const MAX_AGE: Duration = Duration::from_secs(1_800);
+
+/// Which connections a statement uses. Renewals have one of their own: a queue of claims must not cost a lease.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lane {
+    /// Everything but renewals.
+    Work,
+    /// Renewals.
+    Renewal,
+}
+
+/// The connections of a store.
+pub(super) struct Connections {
+    options: PgConnectOptions,
+    /// Sent at connect and asked back: a server that knows it is ours alone.
+    marker: Uuid,
+    /// A pooler refused the marker.
+    unmarked: AtomicBool,
+    timeout: Duration,
+    holdoff: Arc<Holdoff>,
+    metrics: Metrics,
+    work: LaneState,
+    renewal: LaneState,
+}
+
+#[derive(Debug)]
+struct LaneState {
+    permits: Semaphore,
+    idle: Mutex<Vec<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    connection: PgConnection,
+    /// Behind a transaction pooler: statements are unnamed, each in a transaction of its own.
+    pooled: bool,
+    opened: Instant,
+    used: Instant,
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+impl Connections {
+    /// Opens nothing yet.
+    ///
+    /// # Errors
+    /// `Refused` when the URL can not be read.
+    pub(super) fn new(
+        config: &Config,
+        timeout: Duration,
+        holdoff: Arc<Holdoff>,
+        metrics: Metrics,
+    ) -> Result<Self, StoreError> {
+        let options = connect_options(config.url.expose()).map_err(classify)?;
+        let work = usize::try_from(config.max_connections.saturating_sub(1)).unwrap_or(1).max(1);
+        Ok(Self {
+            options,
+            marker: Uuid::new_v4(),
+            unmarked: AtomicBool::new(false),
+            timeout,
+            holdoff,
+            metrics,
+            work: LaneState::of(work),
+            renewal: LaneState::of(1),
+        })
+    }
+
+    /// Runs one statement, with the client timeout from waiting for a connection to the last byte of the answer.
+    pub(super) async fn run<T, F>(&self, lane: Lane, statement: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
+    {
+        let answer = match timeout(self.timeout, self.attempt(lane, statement)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => Err(StoreError::Unknown(Box::new(TimedOut))),
+        };
+        if let Err(error) = &answer {
+            self.metrics.db_errors.with_label_values(&[error.label()]).inc();
+            if matches!(error, StoreError::Unknown(_)) {
+                self.doubt();
+            }
+        }
+        answer
+    }
+
+    async fn attempt<T, F>(&self, lane: Lane, statement: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
+    {
+        let lane = match lane {
+            Lane::Work => &self.work,
+            Lane::Renewal => &self.renewal,
+        };
+        let _permit = lane.permits.acquire().await.map_err(|closed| StoreError::Unknown(Box::new(closed)))?;
+        let mut open = match lane.take() {
+            Some(open) => open,
+            None => self.open().await?,
+        };
+        let answer = open.run(statement).await.map_err(classify);
+        if !matches!(answer, Err(StoreError::Unknown(_))) {
+            lane.put(open);
+        }
+        answer
+    }
+
+    /// After an answer that did not come every other idle connection is doubtful, and so is every lease.
+    fn doubt(&self) {
+        self.holdoff.restart();
+        self.work.forget();
+        self.renewal.forget();
+    }
+
+    async fn open(&self) -> Result<Open, StoreError> {
+        let marked = !self.unmarked.load(Ordering::Relaxed);
+        let connected = if marked { self.connect_marked().await } else { self.options.connect().await };
+        let mut connection = match connected {
+            Err(sqlx::Error::Database(error)) if marked && refuses_marker(&*error) => {
+                warn!("A pooler stands before the database: statements are sent unnamed, each in a transaction");
+                self.unmarked.store(true, Ordering::Relaxed);
+                self.options.connect().await.map_err(classify)?
+            }
+            other => other.map_err(classify)?,
+        };
+        let session = in_transaction(&mut connection, |wire| Box::pin(session::check(wire))).await.map_err(classify)?;
+        if let Some(unfit) = session.unfit() {
+            return Err(StoreError::Unknown(Box::new(Unfit(unfit))));
+        }
+        let pooled = session.marker.as_deref() != Some(self.marker.simple().to_string().as_str());
+        let now = Instant::now();
+        let mut open = Open { connection, pooled, opened: now, used: now };
+        match open.run(|wire| Box::pin(session::server_identity(wire))).await.map_err(classify) {
+            Ok(server) => self.holdoff.saw(server),
+            // The schema is not there yet; `prepare` says so.
+            Err(error) if sqlstate(&error) == Some("42883") => {}
+            Err(error) => return Err(error),
+        }
+        Ok(open)
+    }
+
+    async fn connect_marked(&self) -> Result<PgConnection, sqlx::Error> {
+        let marker = self.marker.simple().to_string();
+        self.options.clone().options([(session::MARKER, marker)]).connect().await
+    }
+
+    /// What the server in use says of itself, asked on a connection that is open already where there is one.
+    pub(super) async fn session(&self) -> Result<Session, StoreError> {
+        self.run(Lane::Work, |wire| Box::pin(session::check(wire))).await
+    }
+}
+
+impl LaneState {
+    fn of(connections: usize) -> Self {
+        Self { permits: Semaphore::new(connections), idle: Mutex::default() }
+    }
+
+    fn take(&self) -> Option<Open> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|open| open.used.elapsed() < MAX_IDLE && open.opened.elapsed() < MAX_AGE);
+        idle.pop()
+    }
+
+    fn put(&self, mut open: Open) {
+        open.used = Instant::now();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(open);
+    }
+
+    fn forget(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Open {
+    async fn run<T, F>(&mut self, statement: F) -> Result<T, sqlx::Error>
+    where
+        T: Send,
+        F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
+    {
+        if self.pooled {
+            in_transaction(&mut self.connection, statement).await
+        } else {
+            statement(Wire { connection: &mut self.connection, named: true }).await
+        }
+    }
+}
+
+/// Runs a statement in a transaction, so that a pooler keeps one server for its parse and its execution.
+async fn in_transaction<T, F>(connection: &mut PgConnection, statement: F) -> Result<T, sqlx::Error>
+where
+    T: Send,
+    F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
+{
+    let mut transaction = connection.begin().await?;
+    match statement(Wire { connection: &mut transaction, named: false }).await {
+        Ok(answer) => {
+            transaction.commit().await?;
+            Ok(answer)
+        }
+        Err(error) => {
+            transaction.rollback().await?;
+            Err(error)
+        }
+    }
+}
+
+/// The URL's own options, less what poolers refuse and what would put statements into the log.
+pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, sqlx::Error> {
+    let options = PgConnectOptions::from_str(url)?;
+    let named = options.get_application_name().is_some();
+    let options = if named { options } else { options.application_name("bellhop") };
+    Ok(options.extra_float_digits(None).disable_statement_logging())
+}
+
+/// Whether this is a pooler that takes no settings it does not know.
+pub(super) fn refuses_marker(error: &dyn sqlx::error::DatabaseError) -> bool {
+    error.code().as_deref() == Some("08P01") && error.message().contains("unsupported startup parameter")
+}
