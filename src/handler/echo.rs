@@ -118,7 +118,11 @@ mod tests {
     use crate::handler::fixture;
 
     fn events(count: u32) -> impl Iterator<Item = Event> {
-        (0..count).map(|n| Event { id: EventId::new(format!("bh1-ix-{n:032x}")), ..fixture::event() })
+        (0..count).map(|n| {
+            let mut event = fixture::event();
+            event.id = EventId::new(format!("bh1-ix-{n:032x}"));
+            event
+        })
     }
 
     async fn succeeds(handler: &EchoHandler, event: &Event, attempt: u32) -> bool {
@@ -128,7 +132,8 @@ mod tests {
     #[tokio::test]
     async fn the_reply_is_the_text_of_the_message() {
         let echo = async |body: &'static str| {
-            let event = Event { body: Bytes::from_static(body.as_bytes()), ..fixture::event() };
+            let mut event = fixture::event();
+            event.body = Bytes::from_static(body.as_bytes());
             EchoHandler::new().handle(&event, &fixture::cx()).await.unwrap().reply
         };
 

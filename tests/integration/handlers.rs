@@ -4,10 +4,10 @@ mod http;
 mod http_client;
 mod server;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bellhop::{
-    event::{Basis, ChatEvent, Event, EventId, Fingerprint, RawEvent, Shape},
+    event::{Event, EventId, RawEvent, decode},
     handler::{Handled, HandlerContext, HandlerError},
 };
 use bytes::Bytes;
@@ -16,23 +16,14 @@ use chrono::{TimeDelta, Utc};
 const BODY: &str = r#"{"type":"MESSAGE","message":{"text":"hello"}}"#;
 
 fn event() -> Event {
-    Event {
-        raw: Arc::new(RawEvent::default()),
-        id: EventId::new("bh1-ix-0123456789abcdef0123456789abcdef"),
-        basis: Basis::IxTime,
-        shape: Shape::Classic,
-        event_type: "MESSAGE".to_owned(),
-        fingerprint: Fingerprint([0; 17]),
-        time: None,
-        key_time_ms: 0,
-        chat: ChatEvent { space: Some("spaces/A".to_owned()), ..ChatEvent::default() },
-        body: Bytes::from_static(BODY.as_bytes()),
-        ce_attributes: BTreeMap::new(),
-    }
+    with_body(BODY)
 }
 
 fn with_body(body: impl Into<Bytes>) -> Event {
-    Event { body: body.into(), ..event() }
+    let mut event = decode(&Arc::new(RawEvent { data: body.into(), ..RawEvent::default() }));
+    event.id = EventId::new("bh1-ix-0123456789abcdef0123456789abcdef");
+    event.chat.space = Some("spaces/A".to_owned());
+    event
 }
 
 fn cx() -> HandlerContext {

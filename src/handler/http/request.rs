@@ -106,7 +106,9 @@ mod tests {
 
     #[test]
     fn what_is_not_known_has_no_header() {
-        let headers = headers(&Event { chat: ChatEvent::default(), ..event() }, &cx());
+        let mut event = event();
+        event.chat = ChatEvent::default();
+        let headers = headers(&event, &cx());
 
         assert_eq!(get(&headers, "bellhop-space"), None);
         assert_eq!(get(&headers, "bellhop-replay"), None);
@@ -156,7 +158,8 @@ mod tests {
         let trace = |n: u8| format!("00-{n:032x}-{n:016x}-00");
         let with = |attributes: &[(&str, String)]| {
             let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-            let event = Event { raw: Arc::new(RawEvent { attributes, ..RawEvent::default() }), ..event() };
+            let mut event = event();
+            event.raw = Arc::new(RawEvent { attributes, ..RawEvent::default() });
             get(&headers(&event, &cx()), "traceparent").unwrap().to_owned()
         };
 

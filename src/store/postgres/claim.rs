@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Uuid;
-use tracing::warn;
 
 use super::{
     PostgresStore,
@@ -76,7 +75,7 @@ impl PostgresStore {
             match answer.next(intent, holdoff)? {
                 Next::Mine => return Ok(Claimed::Mine(self.mine(intent, &answer, sent_at).await?)),
                 Next::Settled => return Ok(Claimed::Settled),
-                Next::Quarantined(reason) => return Ok(Claimed::Quarantined(reason)),
+                Next::Quarantined(reason) => return Ok(Claimed::Quarantined { reason, fresh: false }),
                 Next::Wait(wake_in, why) => return Ok(Claimed::Wait { wake_in, why }),
                 Next::SendAgain => {}
                 Next::OtherServer => {
@@ -87,7 +86,7 @@ impl PostgresStore {
                 Next::Mismatch => {
                     self.record_mismatch(intent, answer.nonce, answer.epoch).await?;
                     return Ok(if matches!(state(answer.state)?, State::Done | State::Quarantined) {
-                        Claimed::Quarantined(Reason::Mismatch)
+                        Claimed::Quarantined { reason: Reason::Mismatch, fresh: true }
                     } else {
                         let wake_in = span(answer.lease_us.max(answer.due_us)).max(self.lease.grace());
                         Claimed::Wait { wake_in, why: Wait::Mismatch }
@@ -95,12 +94,12 @@ impl PostgresStore {
                 }
                 Next::TooOld => {
                     if self.quarantine_too_old(intent).await? {
-                        return Ok(quarantined(intent, Reason::TooOld));
+                        return Ok(Claimed::Quarantined { reason: Reason::TooOld, fresh: true });
                     }
                 }
                 Next::Quarantine(guard, reason) => {
                     if self.quarantine_seen(intent, answer.nonce, guard, reason).await? {
-                        return Ok(quarantined(intent, reason));
+                        return Ok(Claimed::Quarantined { reason, fresh: true });
                     }
                 }
             }
@@ -194,11 +193,6 @@ impl Answer {
             State::Retry => Next::Wait(SUSPECT_WAIT, Wait::Suspect),
         })
     }
-}
-
-fn quarantined(intent: &ClaimIntent, reason: Reason) -> Claimed {
-    warn!(event.id = %intent.event_id, reason = reason.as_str(), "Quarantined event {}: {reason}", intent.event_id);
-    Claimed::Quarantined(reason)
 }
 
 /// An event may say that it happened in any year; a column can not hold every one.

@@ -15,10 +15,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use sqlx::{
-    ConnectOptions, Connection, PgConnection,
-    postgres::PgConnectOptions,
-};
+use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},

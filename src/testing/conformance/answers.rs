@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use super::{
     Case, DAY,
     subject::{
-        Subject, again, again_suspect, again_with, assert_quarantined, assert_settled, assert_waits, failed,
-        handed_back, impostor, quarantine, replies,
+        Subject, again, again_suspect, again_with, assert_fresh, assert_quarantined, assert_settled, assert_waits,
+        failed, handed_back, impostor, quarantine, replies,
     },
 };
 use crate::{
@@ -123,7 +123,9 @@ async fn quarantined(subject: Subject) {
         subject.mine(&event).await;
         subject.settled(&event, &quarantine(reason, Certainty::Over)).await;
 
-        assert_quarantined(&subject.claim(&again_suspect(&event)).await, reason);
+        let copy = subject.claim(&again_suspect(&event)).await;
+        assert_quarantined(&copy, reason);
+        assert_fresh(&copy, false);
     }
 }
 
@@ -264,9 +266,13 @@ async fn too_old(subject: Subject) {
     let old = subject.event_with(|intent| intent.born = intent.born - fence - hour);
 
     subject.mine(&young).await;
-    assert_quarantined(&subject.claim(&old).await, Reason::TooOld);
+    let first = subject.claim(&old).await;
+    assert_quarantined(&first, Reason::TooOld);
+    assert_fresh(&first, true);
 
-    assert_quarantined(&subject.claim(&again(&old)).await, Reason::TooOld);
+    let copy = subject.claim(&again(&old)).await;
+    assert_quarantined(&copy, Reason::TooOld);
+    assert_fresh(&copy, false);
     let row = subject.quarantine_row(&old, Reason::TooOld).await;
     let known = subject.row(&old).await;
     assert_eq!((known.state, known.failures, known.lost), (State::Quarantined, 0, 0));
