@@ -7,6 +7,8 @@
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
 //! | 2 engine | [`worker`] [`sweeper`] |
+//! | 3 adapters | below the ports: `source::pubsub`, `store::{postgres,sqlite,memory}`, `handler::{http,exec,echo}` |
+//! | 4 application | [`server`] [`config`] [`telemetry`] [`cli`] |
 //!
 //! Data goes one way: source → event → claim → handle → settle → ack or nack.
 
@@ -29,6 +31,12 @@ pub mod store;
 // Floor 2: engine.
 pub mod sweeper;
 pub mod worker;
+
+// Floor 4: application.
+pub mod cli;
+pub mod config;
+pub mod server;
+pub mod telemetry;
 
 #[cfg(feature = "testing")]
 pub mod testing;
