@@ -1,10 +1,27 @@
 //! Raw bytes to a decoded event: its kind, its id, its fingerprint.
 
+mod addon;
+mod canonical;
+mod chat;
+mod cloudevent;
+mod decode;
+mod document;
+mod id;
+pub mod sample;
+mod splice;
+#[cfg(test)]
+mod tests;
+mod timestamp;
+mod unwrap;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+
+pub use decode::decode;
+pub use id::Fields;
 
 /// The `[events]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +44,7 @@ impl Default for Config {
 }
 
 /// What came over the source, untouched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct RawEvent {
     /// The payload, byte for byte.
     pub data: Bytes,
@@ -41,6 +58,19 @@ pub struct RawEvent {
     pub ordering_key: String,
     /// How often the transport delivered it, where it counts that.
     pub delivery_attempt: Option<u32>,
+}
+
+impl fmt::Debug for RawEvent {
+    /// Never the payload or the attributes: both are private.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawEvent")
+            .field("bytes", &self.data.len())
+            .field("attributes", &self.attributes.len())
+            .field("message_id", &self.message_id)
+            .field("publish_time", &self.publish_time)
+            .field("delivery_attempt", &self.delivery_attempt)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The id of an event: `bh1-<kind>-<32 hex>`. Equal for every copy of one event, different for different events.
@@ -150,7 +180,7 @@ pub struct ChatEvent {
 }
 
 /// A decoded event.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Event {
     /// The bytes and attributes it was decoded from.
     pub raw: Arc<RawEvent>,
@@ -175,9 +205,125 @@ pub struct Event {
     pub body: Bytes,
     /// A CloudEvent's attributes without their `ce-` prefix (`id`, `source`, `type`, …); empty for other shapes.
     pub ce_attributes: BTreeMap<String, String>,
+    /// What the id was made from: shows why two events did or did not merge.
+    pub fields: Fields,
 }
 
+impl fmt::Debug for Event {
+    /// Never the payload: it is private.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("id", &self.id)
+            .field("basis", &self.basis)
+            .field("shape", &self.shape)
+            .field("event_type", &self.event_type)
+            .field("time", &self.time)
+            .field("raw", &self.raw)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An id without times and without the transport's id. Two events with one soft key within minutes *may* be one event
+/// published twice with a fresh time: worth counting, never a reason to drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SoftKey([u8; 16]);
+
+/// What a Workspace Events subscription says about its own end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LifecycleWarning {
+    /// It ends within hours unless renewed.
+    Expiring,
+    /// It ended: create it anew.
+    Expired,
+    /// It is suspended: nothing comes until it is reactivated.
+    Suspended,
+}
+
+impl LifecycleWarning {
+    /// The name used in logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expiring => "expiring",
+            Self::Expired => "expired",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+/// Values that let their holder act for a user or the app, or make a private message public.
+const CREDENTIALS: [&str; 3] = ["configCompleteRedirectUrl", "configCompleteRedirectUri", "authorizationEventObject"];
+
+/// What metrics may be labelled with. A publisher can invent types, so anything else is `other`.
+const TYPE_LABELS: &[&str] = &[
+    "MESSAGE",
+    "ADDED_TO_SPACE",
+    "REMOVED_FROM_SPACE",
+    "CARD_CLICKED",
+    "WIDGET_UPDATED",
+    "APP_COMMAND",
+    "APP_HOME",
+    "SUBMIT_FORM",
+    "OPAQUE",
+    "google.workspace.chat.message.v1.created",
+    "google.workspace.chat.message.v1.updated",
+    "google.workspace.chat.message.v1.deleted",
+    "google.workspace.chat.message.v1.batchCreated",
+    "google.workspace.chat.message.v1.batchUpdated",
+    "google.workspace.chat.message.v1.batchDeleted",
+    "google.workspace.chat.reaction.v1.created",
+    "google.workspace.chat.reaction.v1.deleted",
+    "google.workspace.chat.reaction.v1.batchCreated",
+    "google.workspace.chat.reaction.v1.batchDeleted",
+    "google.workspace.chat.membership.v1.created",
+    "google.workspace.chat.membership.v1.updated",
+    "google.workspace.chat.membership.v1.deleted",
+    "google.workspace.chat.membership.v1.batchCreated",
+    "google.workspace.chat.membership.v1.batchUpdated",
+    "google.workspace.chat.membership.v1.batchDeleted",
+    "google.workspace.chat.space.v1.updated",
+    "google.workspace.chat.space.v1.deleted",
+    "google.workspace.chat.space.v1.batchUpdated",
+    "google.workspace.events.subscription.v1.expirationReminder",
+    "google.workspace.events.subscription.v1.expired",
+    "google.workspace.events.subscription.v1.suspended",
+];
+
 impl Event {
+    /// The type, out of a closed set; `other` for what is not in it.
+    #[must_use]
+    pub fn type_label(&self) -> &'static str {
+        TYPE_LABELS.iter().find(|label| **label == self.event_type).copied().unwrap_or("other")
+    }
+
+    /// The body without redirect URLs and authorisation objects, wherever they stand. Everything else stays byte for
+    /// byte; a body that has none of them is the same memory.
+    #[must_use]
+    pub fn body_without_credentials(&self) -> Bytes {
+        if self.shape == Shape::Opaque {
+            return self.body.clone();
+        }
+        splice::without(&self.body, &CREDENTIALS).map_or_else(|| self.body.clone(), Bytes::from)
+    }
+
+    /// What a subscription says about its own end, when the event is that.
+    #[must_use]
+    pub fn lifecycle_warning(&self) -> Option<LifecycleWarning> {
+        match self.event_type.strip_prefix("google.workspace.events.subscription.v1.")? {
+            _ if self.shape != Shape::CloudEvent => None,
+            "expirationReminder" => Some(LifecycleWarning::Expiring),
+            "expired" => Some(LifecycleWarning::Expired),
+            "suspended" => Some(LifecycleWarning::Suspended),
+            _ => None,
+        }
+    }
+
+    /// The id without times and transport id, for interactions: the only events whose publisher may stamp a copy anew.
+    #[must_use]
+    pub fn soft_key(&self) -> Option<SoftKey> {
+        matches!(self.shape, Shape::Classic | Shape::Addon).then(|| self.fields.soft_key())
+    }
+
     /// The earlier of event time and publish time; `now` when the event has neither.
     #[must_use]
     pub fn born(&self, now: DateTime<Utc>) -> DateTime<Utc> {
@@ -187,20 +333,5 @@ impl Event {
             (Some(time), None) => time,
             (None, None) => now,
         }
-    }
-}
-
-/// Decodes a raw event. Total: every input gives an event with an id; what is not a Chat event is `Shape::Opaque`.
-#[must_use]
-pub fn decode(raw: &Arc<RawEvent>) -> Event {
-    let _ = raw;
-    unreachable!("decode is being written")
-}
-
-impl Event {
-    /// The event type for metric labels: a closed set, `other` for the rest.
-    #[must_use]
-    pub fn type_label(&self) -> &'static str {
-        "other"
     }
 }

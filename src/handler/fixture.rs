@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chrono::DateTime;
 
 use crate::{
-    event::{Basis, ChatEvent, Event, EventId, Fingerprint, RawEvent, Shape},
+    event::{Basis, ChatEvent, Event, EventId, Fields, Fingerprint, RawEvent, Shape},
     handler::HandlerContext,
 };
 
@@ -23,6 +23,7 @@ pub(super) fn event() -> Event {
         chat: ChatEvent { space: Some("spaces/A".to_owned()), ..ChatEvent::default() },
         body: Bytes::from_static(br#"{"type":"MESSAGE","message":{"text":"hello"}}"#),
         ce_attributes: BTreeMap::new(),
+        fields: Fields::default(),
     }
 }
 

@@ -1,0 +1,139 @@
+//! From raw bytes to an event: unwrap, recognise, identify.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Basis, ChatEvent, Event, Fingerprint, RawEvent, Shape,
+    canonical::{Canon, Hash, Scrub, Sink, hash, hex_text},
+    chat::{self, Interaction},
+    cloudevent::{self, CloudEvent},
+    document::{Document, Value},
+    id::Fields,
+    timestamp::Instant,
+    unwrap::{Unwrapped, unwrap},
+};
+
+/// Decodes a raw event. Total: every input gives an event with an id; what is not a Chat event is `Shape::Opaque`.
+///
+/// Work is bounded by the size of the input: at most five parses, 127 levels, one pass per hash.
+#[must_use]
+pub fn decode(raw: &Arc<RawEvent>) -> Event {
+    let mut unwrapped = unwrap(raw);
+    let envelope = unwrapped.envelope.take();
+    let (attributes, message_id) = match &envelope {
+        Some(envelope) => (&envelope.attributes, &*envelope.message_id),
+        None => (&raw.attributes, &*raw.message_id),
+    };
+    let document = unwrapped.document.as_ref();
+    if let Some(event) = cloudevent::recognise(attributes, &unwrapped.body, document) {
+        return of_cloudevent(raw, event, message_id);
+    }
+    let root = document.map(Document::root);
+    match root.and_then(|root| Some((root, chat::recognise(root)?))) {
+        Some((root, interaction)) => of_interaction(raw, root, &interaction, &unwrapped, message_id),
+        None => opaque(raw, attributes, message_id),
+    }
+}
+
+fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -> Event {
+    let (fields, basis) = event.fields(message_id);
+    Event {
+        raw: Arc::clone(raw),
+        id: fields.id("ce"),
+        basis,
+        shape: Shape::CloudEvent,
+        event_type: shown(event.event_type().unwrap_or("UNKNOWN")),
+        fingerprint: fingerprint(false, |canon| event.write_fingerprint(canon)),
+        time: event.time().and_then(Instant::to_utc),
+        // The key's time would have to come from a field of the id; a CloudEvent's time is none.
+        key_time_ms: 0,
+        chat: event.view(),
+        ce_attributes: event.attributes,
+        body: event.data.into_bytes(),
+        fields,
+    }
+}
+
+fn of_interaction(
+    raw: &Arc<RawEvent>,
+    root: Value<'_>,
+    interaction: &Interaction<'_>,
+    unwrapped: &Unwrapped,
+    message_id: &str,
+) -> Event {
+    let (fields, basis) = interaction.fields(message_id, &unwrapped.body);
+    let time = interaction.time();
+    Event {
+        raw: Arc::clone(raw),
+        id: fields.id("ix"),
+        basis,
+        shape: interaction.shape,
+        event_type: shown(&interaction.event_type),
+        fingerprint: fingerprint(interaction.echoes_card(), |canon| canon.value(root)),
+        time: time.and_then(Instant::to_utc),
+        key_time_ms: time.map_or(0, Instant::key_millis),
+        chat: interaction.view(),
+        ce_attributes: BTreeMap::new(),
+        body: unwrapped.body.clone(),
+        fields,
+    }
+}
+
+/// What is not a Chat event: identified by transport id and bytes, so that two equal texts stay two events.
+fn opaque(raw: &Arc<RawEvent>, attributes: &BTreeMap<String, String>, message_id: &str) -> Event {
+    let mut fields = Fields::default();
+    fields.push("x", Some(message_id));
+    fields.push("d", Some(&hex_text(&hash(&raw.data))));
+    let attributes = message_id.is_empty().then(|| hex_text(&attributes_digest(attributes)));
+    fields.push("at", attributes.as_deref());
+    Event {
+        raw: Arc::clone(raw),
+        id: fields.id("op"),
+        basis: Basis::Opaque,
+        shape: Shape::Opaque,
+        event_type: "OPAQUE".to_owned(),
+        fingerprint: fingerprint(false, |canon| canon.raw(&raw.data)),
+        time: None,
+        key_time_ms: 0,
+        chat: ChatEvent::default(),
+        ce_attributes: BTreeMap::new(),
+        body: raw.data.clone(),
+        fields,
+    }
+}
+
+/// SHA-256 over the attributes as a canonical object. The map is sorted already.
+fn attributes_digest(attributes: &BTreeMap<String, String>) -> [u8; 32] {
+    let mut canon = Canon::new(Hash::new(), Scrub::default());
+    canon.raw(b"{");
+    for (index, (name, value)) in attributes.iter().enumerate() {
+        if index > 0 {
+            canon.raw(b",");
+        }
+        canon.string(name.as_bytes());
+        canon.raw(b"=");
+        canon.string(value.as_bytes());
+    }
+    canon.raw(b"}");
+    canon.into_sink().finish()
+}
+
+/// Version 1: a hash of what must be equal in two copies of one event.
+fn fingerprint(echoes_card: bool, write: impl FnOnce(&mut Canon<Hash>)) -> Fingerprint {
+    let mut hash = Hash::new();
+    hash.put(b"bellhop.fp.v1\0");
+    let mut canon = Canon::new(hash, Scrub { volatile: true, times: true, messages: echoes_card });
+    write(&mut canon);
+    let mut fingerprint = [1; 17];
+    fingerprint[1..].copy_from_slice(&canon.into_sink().finish()[..16]);
+    Fingerprint(fingerprint)
+}
+
+/// Longest type kept, in bytes: it goes to stores, headers and logs, and a publisher can invent it.
+const MAX_TYPE: usize = 200;
+
+/// A type as shown: cut to a bound, control characters replaced.
+fn shown(event_type: &str) -> String {
+    let end = event_type.floor_char_boundary(MAX_TYPE);
+    event_type[..end].chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
