@@ -6,16 +6,25 @@ use bytes::Bytes;
 use chrono::DateTime;
 
 use crate::{
-    event::{Event, EventId, RawEvent, decode},
+    event::{Basis, ChatEvent, Event, EventId, Fields, Fingerprint, RawEvent, Shape},
     handler::HandlerContext,
 };
 
 pub(super) fn event() -> Event {
-    let data = Bytes::from_static(br#"{"type":"MESSAGE","message":{"text":"hello"}}"#);
-    let mut event = decode(&Arc::new(RawEvent { data, ..RawEvent::default() }));
-    event.id = EventId::new("bh1-ix-0123456789abcdef0123456789abcdef");
-    event.chat.space = Some("spaces/A".to_owned());
-    event
+    Event {
+        raw: Arc::new(RawEvent::default()),
+        id: EventId::new("bh1-ix-0123456789abcdef0123456789abcdef"),
+        basis: Basis::IxTime,
+        shape: Shape::Classic,
+        event_type: "MESSAGE".to_owned(),
+        fingerprint: Fingerprint([0; 17]),
+        time: None,
+        key_time_ms: 0,
+        chat: ChatEvent { space: Some("spaces/A".to_owned()), ..ChatEvent::default() },
+        body: Bytes::from_static(br#"{"type":"MESSAGE","message":{"text":"hello"}}"#),
+        ce_attributes: BTreeMap::new(),
+        fields: Fields::default(),
+    }
 }
 
 pub(super) fn cx() -> HandlerContext {
