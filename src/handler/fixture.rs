@@ -6,25 +6,16 @@ use bytes::Bytes;
 use chrono::DateTime;
 
 use crate::{
-    event::{Basis, ChatEvent, Event, EventId, Fields, Fingerprint, RawEvent, Shape},
+    event::{Event, EventId, RawEvent, decode},
     handler::HandlerContext,
 };
 
 pub(super) fn event() -> Event {
-    Event {
-        raw: Arc::new(RawEvent::default()),
-        id: EventId::new("bh1-ix-0123456789abcdef0123456789abcdef"),
-        basis: Basis::IxTime,
-        shape: Shape::Classic,
-        event_type: "MESSAGE".to_owned(),
-        fingerprint: Fingerprint([0; 17]),
-        time: None,
-        key_time_ms: 0,
-        chat: ChatEvent { space: Some("spaces/A".to_owned()), ..ChatEvent::default() },
-        body: Bytes::from_static(br#"{"type":"MESSAGE","message":{"text":"hello"}}"#),
-        ce_attributes: BTreeMap::new(),
-        fields: Fields::default(),
-    }
+    let data = Bytes::from_static(br#"{"type":"MESSAGE","message":{"text":"hello"}}"#);
+    let mut event = decode(&Arc::new(RawEvent { data, ..RawEvent::default() }));
+    event.id = EventId::new("bh1-ix-0123456789abcdef0123456789abcdef");
+    event.chat.space = Some("spaces/A".to_owned());
+    event
 }
 
 pub(super) fn cx() -> HandlerContext {
