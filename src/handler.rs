@@ -10,6 +10,7 @@ use crate::{event::Event, outcome::Detail};
 
 mod body;
 pub mod echo;
+pub mod exec;
 #[cfg(test)]
 mod fixture;
 pub mod http;

@@ -1,5 +1,7 @@
 //! Handlers against real servers and real programs: every row of the contract.
 
+mod exec;
+mod exec_group;
 mod http;
 mod http_client;
 mod server;
