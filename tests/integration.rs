@@ -1,1 +1,6 @@
 //! The one integration-test binary: real servers, the real binary.
+
+/// Holds the modules, so that their files stand in a folder of the same name.
+mod integration {
+    mod pubsub_source;
+}
