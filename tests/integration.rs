@@ -9,4 +9,5 @@ mod integration {
     mod handlers;
     mod harness;
     mod house;
+    mod pubsub_source;
 }
