@@ -235,7 +235,7 @@ where
     T: Send,
     F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
 {
-    let mut transaction = connection.begin().await?;
+    let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     match statement(Wire { connection: &mut transaction, named: false }).await {
         Ok(answer) => {
             transaction.commit().await?;
