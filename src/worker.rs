@@ -14,7 +14,6 @@ mod renewal;
 mod report;
 mod verdict;
 
-
 use std::{sync::Arc, time::Duration};
 
 use tokio::{

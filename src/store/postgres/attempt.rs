@@ -33,8 +33,7 @@ impl PostgresStore {
 
     /// The handler returned: from now on only its replies are outstanding.
     pub(super) async fn reply_pending(&self, claim: &Claim, replies: &[StoredReply]) -> Result<(), StoreError> {
-        let ordinals: Vec<i32> =
-            replies.iter().map(|reply| i32::try_from(reply.ordinal).unwrap_or(i32::MAX)).collect();
+        let ordinals: Vec<i32> = replies.iter().map(|reply| i32::try_from(reply.ordinal).unwrap_or(i32::MAX)).collect();
         let bodies: Vec<Vec<u8>> = replies.iter().map(|reply| reply.body.to_vec()).collect();
         let query = sqlx::query_scalar!(
             r#"WITH p AS (

@@ -169,11 +169,8 @@ async fn read_status(connection: &mut PgConnection) -> Result<Status, Error> {
     } else {
         (0, 0)
     };
-    let applied = if tables.migrations {
-        connection.list_applied_migrations(&MIGRATIONS.table_name).await?
-    } else {
-        Vec::new()
-    };
+    let applied =
+        if tables.migrations { connection.list_applied_migrations(&MIGRATIONS.table_name).await? } else { Vec::new() };
     let pending = MIGRATIONS
         .iter()
         .filter(|known| applied.iter().all(|done| done.version != known.version))

@@ -36,11 +36,7 @@ impl<'c> Executor<'c> for Wire<'c> {
         self.connection.fetch_optional(Sent { query, named: self.named })
     }
 
-    fn prepare_with<'e>(
-        self,
-        sql: SqlStr,
-        parameters: &'e [PgTypeInfo],
-    ) -> BoxFuture<'e, Result<PgStatement, Error>>
+    fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, Result<PgStatement, Error>>
     where
         'c: 'e,
     {
