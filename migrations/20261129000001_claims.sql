@@ -55,7 +55,6 @@ CREATE TABLE quarantine (
     payload_hash    bytea NOT NULL,
     attributes      bytea,
     quarantined_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    requests        integer NOT NULL DEFAULT 0,
     requested_at    timestamptz,
     requested_epoch integer,
     requested_by    text,

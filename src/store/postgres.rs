@@ -38,7 +38,8 @@ use holdoff::Holdoff;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// `postgres://user:password@host:port/database?sslmode=…`; `options[search_path]=…` and the like are passed on.
+    /// `postgres://user:password@host:port/database?sslmode=…`; `options[search_path]=…` and the like are passed on. A
+    /// transaction pooler in between is noticed; `statement-cache-capacity=0` says so where it can not be.
     pub url: Secret,
     /// Connections of this process, the one for renewals included. At least 2 are used.
     pub max_connections: u32,

@@ -22,8 +22,6 @@ use crate::{
 
 /// How often a claim that lost a race after its snapshot is sent again before it counts as contention.
 const RACES: u32 = 5;
-/// How long a suspect waits before it asks again; the worker wakes it when its permit is free.
-const SUSPECT_WAIT: Duration = Duration::from_secs(1);
 
 /// One row of the claim statement's answer.
 #[derive(Debug)]
@@ -72,7 +70,7 @@ impl PostgresStore {
             let sent_at = self.clock.moment();
             let holdoff = self.holdoff.left();
             let Some(answer) = self.send_claim(intent, holdoff.is_none()).await? else { continue };
-            match answer.next(intent, holdoff)? {
+            match answer.next(intent, self.lease.length(), holdoff)? {
                 Next::Mine => return Ok(Claimed::Mine(self.mine(intent, &answer, sent_at).await?)),
                 Next::Settled => return Ok(Claimed::Settled),
                 Next::Quarantined(reason) => return Ok(Claimed::Quarantined { reason, fresh: false }),
@@ -84,11 +82,11 @@ impl PostgresStore {
                     return Ok(Claimed::Wait { wake_in: self.lease.length(), why: Wait::Running });
                 }
                 Next::Mismatch => {
-                    self.record_mismatch(intent, answer.nonce, answer.epoch).await?;
+                    let fresh = self.record_mismatch(intent, answer.nonce, answer.epoch).await?;
                     return Ok(if matches!(state(answer.state)?, State::Done | State::Quarantined) {
-                        Claimed::Quarantined { reason: Reason::Mismatch, fresh: true }
+                        Claimed::Quarantined { reason: Reason::Mismatch, fresh }
                     } else {
-                        let wake_in = span(answer.lease_us.max(answer.due_us)).max(self.lease.grace());
+                        let wake_in = span(answer.lease_us.max(answer.due_us)).max(self.lease.length());
                         Claimed::Wait { wake_in, why: Wait::Mismatch }
                     });
                 }
@@ -159,7 +157,7 @@ impl PostgresStore {
 
 impl Answer {
     /// The answer table, first row that fits.
-    fn next(&self, intent: &ClaimIntent, holdoff: Option<Duration>) -> Result<Next, StoreError> {
+    fn next(&self, intent: &ClaimIntent, lease: Duration, holdoff: Option<Duration>) -> Result<Next, StoreError> {
         match self.kind.as_str() {
             "mine" => return Ok(Next::Mine),
             "too_old" => return Ok(Next::TooOld),
@@ -183,16 +181,24 @@ impl Answer {
                 None if !replying && self.lost >= i32::from(intent.budget.max_lost) => {
                     Next::Quarantine(Guard::Stale, Reason::LostExhausted)
                 }
-                None => Next::Wait(SUSPECT_WAIT, Wait::Suspect),
+                None => Next::Wait(lease, Wait::Suspect),
             },
-            State::Retry if self.due_us > 0 => Next::Wait(span(self.due_us), Wait::NotDue),
+            // An attempt that has ended does not begin again under its own name.
+            State::Retry if self.due_us > 0 || self.nonce == intent.nonce.as_uuid() => {
+                Next::Wait(span(self.due_us), Wait::NotDue)
+            }
             State::Retry if may_have_run && strict => Next::Quarantine(Guard::Resting, Reason::OutcomeUnknown),
             State::Retry if !replying && self.failures >= i32::from(intent.budget.max_failures) => {
                 Next::Quarantine(Guard::Resting, Reason::FailuresExhausted)
             }
-            State::Retry => Next::Wait(SUSPECT_WAIT, Wait::Suspect),
+            State::Retry => Next::Wait(lease, Wait::Suspect),
         })
     }
+}
+
+fn quarantined(intent: &ClaimIntent, reason: Reason) -> Claimed {
+    warn!(event.id = %intent.event_id, reason = reason.as_str(), "Quarantined event {}: {reason}", intent.event_id);
+    Claimed::Quarantined { reason, fresh: true }
 }
 
 /// An event may say that it happened in any year; a column can not hold every one.

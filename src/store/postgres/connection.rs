@@ -51,7 +51,7 @@ pub(super) struct Connections {
     options: PgConnectOptions,
     /// Sent at connect and asked back: a server that knows it is ours alone.
     marker: Uuid,
-    /// A pooler refused the marker.
+    /// A pooler refused the marker, or the URL says that there is one.
     unmarked: AtomicBool,
     timeout: Duration,
     holdoff: Arc<Holdoff>,
@@ -95,9 +95,9 @@ impl Connections {
         let options = connect_options(config.url.expose()).map_err(classify)?;
         let work = usize::try_from(config.max_connections.saturating_sub(1)).unwrap_or(1).max(1);
         Ok(Self {
-            options,
             marker: Uuid::new_v4(),
-            unmarked: AtomicBool::new(false),
+            unmarked: AtomicBool::new(keeps_no_statements(&options)),
+            options,
             timeout,
             holdoff,
             metrics,
@@ -232,7 +232,7 @@ where
     T: Send,
     F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
 {
-    let mut transaction = connection.begin().await?;
+    let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     match statement(Wire { connection: &mut transaction, named: false }).await {
         Ok(answer) => {
             transaction.commit().await?;
@@ -251,6 +251,11 @@ pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, sqlx::Error
     let named = options.get_application_name().is_some();
     let options = if named { options } else { options.application_name("bellhop") };
     Ok(options.extra_float_digits(None).disable_statement_logging())
+}
+
+/// `?statement-cache-capacity=0`: the operator says that nothing can be kept on a connection.
+fn keeps_no_statements(options: &PgConnectOptions) -> bool {
+    options.to_url_lossy().query_pairs().any(|(key, value)| key == "statement-cache-capacity" && value == "0")
 }
 
 /// Whether this is a pooler that takes no settings it does not know.

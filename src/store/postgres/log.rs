@@ -1,14 +1,12 @@
 //! What operators and the replay source ask for.
 
-use chrono::{DateTime, Utc};
-
 use super::{
     PostgresStore,
     connection::Lane,
     row::{Quarantined, state, text},
 };
 use crate::{
-    claim::{Key, State},
+    claim::Key,
     outcome::Reason,
     store::{ClaimRecord, QuarantineRow, Requeued, StoreError},
 };
@@ -17,30 +15,25 @@ use crate::{
 struct Found {
     reason: String,
     has_payload: bool,
-    requested_at: Option<DateTime<Utc>>,
-    settled_at: Option<DateTime<Utc>>,
-    state: Option<i16>,
-    same_attempt: bool,
+    settled: bool,
+    has_claim: bool,
     may_run: bool,
 }
 
 impl Found {
     /// Why nothing was put back.
-    fn verdict(&self) -> Result<Requeued, StoreError> {
-        if self.settled_at.is_some() {
-            return Ok(Requeued::NotFound);
+    fn verdict(&self) -> Requeued {
+        let reply_only = self.reason == Reason::ReplyUndelivered.as_str();
+        if self.settled {
+            Requeued::NotFound
+        } else if !self.has_payload || self.reason == Reason::Mismatch.as_str() || (reply_only && !self.has_claim) {
+            Requeued::NoPayload
+        } else if self.may_run {
+            Requeued::MayStillRun
+        } else {
+            // Put back before, or another attempt has the event by now.
+            Requeued::NotFound
         }
-        if !self.has_payload || self.reason == Reason::Mismatch.as_str() {
-            return Ok(Requeued::NoPayload);
-        }
-        let state = self.state.map(state).transpose()?;
-        let quarantined = state == Some(State::Quarantined) && self.same_attempt;
-        Ok(match self.requested_at {
-            _ if quarantined && self.may_run => Requeued::MayStillRun,
-            // Asked before, and not yet settled: the row is still the delivery.
-            Some(_) if matches!(state, Some(State::Running | State::Retry)) => Requeued::Yes,
-            _ => Requeued::NotFound,
-        })
     }
 }
 
@@ -48,9 +41,10 @@ impl PostgresStore {
     pub(super) async fn newest_quarantined(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
         let query = sqlx::query_as!(
             Quarantined,
-            "SELECT seq, key, epoch, nonce, reason, detail, event_id, event_type, quarantined_at, requests,
+            r#"SELECT seq, key, epoch, nonce, reason, detail, event_id, event_type, quarantined_at,
+                (SELECT count(*) FROM quarantine r WHERE r.key = q.key AND r.requested_at IS NOT NULL) AS "requests!",
                 message_id, publish_time, NULL::bytea AS payload, NULL::bytea AS attributes
-            FROM quarantine ORDER BY seq DESC LIMIT $1",
+            FROM quarantine q WHERE settled_at IS NULL ORDER BY seq DESC LIMIT $1"#,
             i64::from(limit),
         );
         let rows = self.connections.run(Lane::Work, |wire| Box::pin(query.fetch_all(wire))).await?;
@@ -94,7 +88,7 @@ impl PostgresStore {
                 UPDATE claims c SET
                     state = 3, phase = CASE WHEN r.reason = 'reply_undelivered' THEN 2 ELSE 0 END,
                     epoch = c.epoch + 1, failures = 0, lost = 0, not_before = clock_timestamp(), finished_at = NULL,
-                    deadline = NULL
+                    deadline = NULL, note = 'requeued'
                 FROM r
                 WHERE c.key = r.key AND c.nonce = r.nonce
                     AND c.state = CASE WHEN r.reason = 'reply_undelivered' THEN 2 ELSE 4 END
@@ -103,9 +97,9 @@ impl PostgresStore {
             ),
             i AS (
                 INSERT INTO claims (key, event_id, event_type, fingerprint, state, phase, strict, epoch, nonce,
-                    lease_until, not_before)
+                    lease_until, not_before, note)
                 SELECT r.key, r.event_id, r.event_type, r.fingerprint, 3, 0, r.strict, r.epoch + 1, r.nonce,
-                    clock_timestamp(), clock_timestamp()
+                    clock_timestamp(), clock_timestamp(), 'requeued'
                 FROM r
                 WHERE r.reason <> 'reply_undelivered' AND NOT EXISTS (SELECT 1 FROM claims WHERE key = r.key)
                 ON CONFLICT (key) DO NOTHING
@@ -114,7 +108,7 @@ impl PostgresStore {
             n AS (SELECT epoch FROM c UNION ALL SELECT epoch FROM i),
             u AS (
                 UPDATE quarantine SET
-                    requests = requests + 1, requested_at = clock_timestamp(), requested_epoch = n.epoch,
+                    requested_at = clock_timestamp(), requested_epoch = n.epoch,
                     requested_by = $2
                 FROM n WHERE seq = $1
             )
@@ -129,15 +123,15 @@ impl PostgresStore {
     async fn why_not_put_back(&self, seq: i64) -> Result<Requeued, StoreError> {
         let query = sqlx::query_as!(
             Found,
-            r#"SELECT q.reason, q.payload IS NOT NULL AS "has_payload!", q.requested_at, q.settled_at,
-                c.state AS "state?", coalesce(c.nonce = q.nonce, false) AS "same_attempt!",
-                coalesce(c.deadline >= clock_timestamp(), false) AS "may_run!"
+            r#"SELECT q.reason, q.payload IS NOT NULL AS "has_payload!", q.settled_at IS NOT NULL AS "settled!",
+                c.key IS NOT NULL AS "has_claim!",
+                coalesce(c.nonce = q.nonce AND c.deadline >= clock_timestamp(), false) AS "may_run!"
             FROM quarantine q LEFT JOIN claims c ON c.key = q.key
             WHERE q.seq = $1"#,
             seq,
         );
         let found = self.connections.run(Lane::Work, |wire| Box::pin(query.fetch_optional(wire))).await?;
-        found.map_or(Ok(Requeued::NotFound), |found| found.verdict())
+        Ok(found.map_or(Requeued::NotFound, |found| found.verdict()))
     }
 
     pub(super) async fn close_row(&self, seq: i64, resolution: &str) -> Result<bool, StoreError> {
@@ -156,14 +150,15 @@ impl PostgresStore {
     pub(super) async fn due_replays(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
         let query = sqlx::query_as!(
             Quarantined,
-            "SELECT q.seq, q.key, q.epoch, q.nonce, q.reason, q.detail, q.event_id, q.event_type, q.quarantined_at,
-                q.requests, q.message_id, q.publish_time, q.payload, q.attributes
+            r#"SELECT q.seq, q.key, q.epoch, q.nonce, q.reason, q.detail, q.event_id, q.event_type, q.quarantined_at,
+                (SELECT count(*) FROM quarantine r WHERE r.key = q.key AND r.requested_at IS NOT NULL) AS "requests!",
+                q.message_id, q.publish_time, q.payload, q.attributes
             FROM quarantine q LEFT JOIN claims c ON c.key = q.key
             WHERE q.requested_at IS NOT NULL AND q.settled_at IS NULL AND q.payload IS NOT NULL
                 AND (c.state = 1 AND c.lease_until + $2::bigint * interval '1 microsecond' > clock_timestamp())
                     IS NOT TRUE
                 AND (c.state = 3 AND c.not_before > clock_timestamp()) IS NOT TRUE
-            ORDER BY q.requested_at LIMIT $1",
+            ORDER BY q.requested_at LIMIT $1"#,
             i64::from(limit),
             self.grace_us(),
         );

@@ -136,14 +136,14 @@ impl PostgresStore {
         Ok(moved > 0)
     }
 
-    /// Keeps the payload of an event that carries another one's id, once, under the attempt its row names. The claim
-    /// row stays with the event it belongs to.
+    /// Keeps the payload of an event that carries another one's id, once, under the attempt its row names; false when
+    /// it was kept before. The claim row stays with the event it belongs to.
     pub(super) async fn record_mismatch(
         &self,
         intent: &ClaimIntent,
         nonce: Uuid,
         epoch: i32,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let query = sqlx::query!(
             "INSERT INTO quarantine (key, epoch, nonce, strict, reason, event_id, event_type, fingerprint,
                 message_id, publish_time, payload, payload_hash, attributes)
@@ -166,7 +166,7 @@ impl PostgresStore {
             payload_hash(&intent.raw),
             attributes(&intent.raw),
         );
-        self.connections.run(Lane::Work, |wire| Box::pin(query.execute(wire))).await?;
-        Ok(())
+        let done = self.connections.run(Lane::Work, |wire| Box::pin(query.execute(wire))).await?;
+        Ok(done.rows_affected() == 1)
     }
 }

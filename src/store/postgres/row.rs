@@ -63,7 +63,7 @@ pub(super) struct Quarantined {
     pub(super) event_id: String,
     pub(super) event_type: String,
     pub(super) quarantined_at: DateTime<Utc>,
-    pub(super) requests: i32,
+    pub(super) requests: i64,
     pub(super) message_id: String,
     pub(super) publish_time: Option<DateTime<Utc>>,
     pub(super) payload: Option<Vec<u8>>,
@@ -93,7 +93,7 @@ impl From<Quarantined> for QuarantineRow {
             event_id: row.event_id,
             event_type: row.event_type,
             quarantined_at: row.quarantined_at,
-            requests: row.requests.unsigned_abs(),
+            requests: u32::try_from(row.requests).unwrap_or(u32::MAX),
             raw,
         }
     }

@@ -71,8 +71,9 @@ impl PostgresStore {
             r#"WITH d AS (
                 UPDATE claims SET state = 2, finished_at = coalesce(finished_at, clock_timestamp())
                 WHERE key = $1 AND nonce = $2
-                RETURNING key, nonce
+                RETURNING key, nonce, phase
             ),
+            r AS (DELETE FROM replies USING d WHERE d.phase = 2 AND replies.key = d.key),
             q AS (
                 UPDATE quarantine SET resolution = 'late_success', settled_at = clock_timestamp()
                 FROM d WHERE quarantine.key = d.key AND quarantine.nonce = d.nonce AND settled_at IS NULL
@@ -89,8 +90,8 @@ impl PostgresStore {
     async fn insert_done(&self, intent: &ClaimIntent) -> Result<bool, StoreError> {
         let query = sqlx::query!(
             "INSERT INTO claims (key, event_id, event_type, fingerprint, state, phase, strict, epoch, nonce,
-                lease_until, finished_at)
-            VALUES ($1, $2, $3, $4, 2, 1, $5, 1, $6, clock_timestamp(), clock_timestamp())
+                lease_until, finished_at, note)
+            VALUES ($1, $2, $3, $4, 2, 1, $5, 1, $6, clock_timestamp(), clock_timestamp(), 'inserted by its completion')
             ON CONFLICT (key) DO NOTHING",
             intent.key.as_uuid(),
             text(intent.event_id.as_str()),

@@ -23,8 +23,6 @@ pub(super) const CODE: i64 = 1;
 
 /// Rows per delete: long enough to be worth a commit, short enough that no claim waits for it.
 const STEP: i64 = 2_000;
-/// Payloads per step: each may be 10 MB of dead tuples.
-const PAYLOAD_STEP: i64 = 200;
 /// Between two steps, so that the disk serves claims in between.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Steps per call: the caller's next round takes the rest.
@@ -75,11 +73,8 @@ impl PostgresStore {
             }
             let claims = self.forget_finished().await?;
             let rows = self.forget_settled(quarantine_retention).await?;
-            let payloads = self.forget_payloads(quarantine_retention).await?;
             deleted += claims + rows;
-            if [claims, rows].iter().all(|&some| i64::try_from(some).unwrap_or(STEP) < STEP)
-                && i64::try_from(payloads).unwrap_or(PAYLOAD_STEP) < PAYLOAD_STEP
-            {
+            if claims.max(rows) < STEP.unsigned_abs() {
                 break;
             }
         }
@@ -104,7 +99,8 @@ impl PostgresStore {
         Ok(gone.unsigned_abs())
     }
 
-    /// Rows a human, a late verdict or a replay has dealt with.
+    /// Rows, payload and all, that a human, a late verdict or a replay has dealt with. What is not settled is somebody's
+    /// event still: it is never forgotten.
     async fn forget_settled(&self, retention: Duration) -> Result<u64, StoreError> {
         let query = sqlx::query!(
             "DELETE FROM quarantine WHERE seq IN (
@@ -113,20 +109,6 @@ impl PostgresStore {
                 ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED)",
             micros(retention),
             STEP,
-        );
-        Ok(self.connections.run(Lane::Work, |wire| Box::pin(query.execute(wire))).await?.rows_affected())
-    }
-
-    /// Payloads nobody asked for in time. A requested row that is not settled is a delivery: it keeps its payload.
-    async fn forget_payloads(&self, retention: Duration) -> Result<u64, StoreError> {
-        let query = sqlx::query!(
-            "UPDATE quarantine SET payload = NULL, attributes = NULL WHERE seq IN (
-                SELECT seq FROM quarantine
-                WHERE settled_at IS NULL AND requested_at IS NULL AND payload IS NOT NULL
-                    AND quarantined_at < clock_timestamp() - $1::bigint * interval '1 microsecond'
-                ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED)",
-            micros(retention),
-            PAYLOAD_STEP,
         );
         Ok(self.connections.run(Lane::Work, |wire| Box::pin(query.execute(wire))).await?.rows_affected())
     }
