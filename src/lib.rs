@@ -7,6 +7,7 @@
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
 //! | 2 engine | [`worker`] [`sweeper`] |
+//! | 4 application | [`config`] [`telemetry`] [`server`] [`cli`] |
 //!
 //! Data goes one way: source → event → claim → handle → settle → ack or nack.
 
@@ -29,6 +30,12 @@ pub mod store;
 // Floor 2: engine.
 pub mod sweeper;
 pub mod worker;
+
+// Floor 4: application.
+pub mod cli;
+pub mod config;
+pub mod server;
+pub mod telemetry;
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,0 +1,32 @@
+//! `bellhop run`
+
+use super::{Exit, Settings, Signals};
+use crate::{config::Profile, shutdown::Shutdown, telemetry};
+
+/// What `run` can be told.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Longest drain, from the first signal to the abort of running handlers (worker.drain_timeout)
+    #[arg(long, value_name = "TIME")]
+    drain_timeout: Option<String>,
+    /// Do not wait for a schema that is too old: exit 5
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Runs until a signal.
+pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> anyhow::Result<Exit> {
+    let settings = settings.with("--drain-timeout", "worker.drain_timeout", args.drain_timeout);
+    let loaded = settings.load(Profile::Run)?;
+    telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
+    for warning in &loaded.warnings {
+        tracing::warn!(key = warning.key, "{warning}");
+    }
+    let shutdown = Shutdown::new();
+    let work = async {
+        // Place kept: `app::run(loaded.config, args.no_wait, shutdown.clone())`.
+        let _ = args.no_wait;
+        anyhow::bail!("the application is being written");
+    };
+    signals.drain(&shutdown, work).await
+}

@@ -1,0 +1,110 @@
+//! The whole configuration: each component's own section, read from file, environment and flags.
+//!
+//! Layers, later wins: built-in defaults < file < environment (`BELLHOP__SECTION__KEY`) < flags. Everything that is
+//! wrong is reported together, with what is allowed and what to do, before any socket is opened. No other module reads
+//! files or the environment. `docs/CONFIGURATION.md` lists every key; a test holds it to the structs.
+
+mod bytes;
+mod check;
+mod computed;
+pub mod handler;
+mod layers;
+pub mod log;
+mod problem;
+pub mod pubsub;
+pub mod quarantine;
+pub mod ranges;
+pub mod reply;
+mod schema;
+pub mod server;
+mod sources;
+pub mod store;
+mod tree;
+mod view;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    computed::Computed,
+    problem::{Origin, Problem, Problems},
+    sources::{Environment, Flag, Profile, Sources},
+    view::Entry,
+};
+use crate::{
+    claim, event, retry,
+    rule::{self, Rule, Rules},
+    worker,
+};
+
+/// Every section.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each section is documented at its own struct")]
+pub struct Config {
+    pub pubsub: pubsub::Config,
+    pub worker: worker::Config,
+    pub store: store::Config,
+    pub claims: claim::Config,
+    pub retry: retry::Config,
+    pub handler: handler::Config,
+    pub rule: Vec<Rule>,
+    pub events: event::Config,
+    pub reply: reply::Config,
+    pub quarantine: quarantine::Config,
+    pub server: server::Config,
+    pub log: log::Config,
+}
+
+/// A configuration that can be used.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The values.
+    pub config: Config,
+    /// What is odd about them; tell it once.
+    pub warnings: Vec<Problem>,
+    /// Where each given value came from; what is not here is a default.
+    pub origins: BTreeMap<String, Origin>,
+    /// The user has nothing against colours on a terminal (`NO_COLOR`).
+    pub colours: bool,
+}
+
+impl Config {
+    /// Reads all layers and checks them for the commands of `sources.profile`.
+    ///
+    /// # Errors
+    /// Everything that is wrong, together.
+    pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+        let schema = schema::Schema::new();
+        let mut found = Problems::default();
+        let read = layers::read(sources, &schema, &mut found.problems, &mut found.warnings);
+        if read.file_failed {
+            return Err(found);
+        }
+        let mut tree = tree::Tree::grow(read.merged, &schema, &mut found.problems);
+        tree.read_secrets(&mut found.problems);
+        let (config, origins) = tree.into_config(&schema, &mut found.problems);
+        let found = check::check(&config, &origins, &sources.environment, sources.profile, found);
+        if found.problems.is_empty() {
+            let colours = sources.environment.get("NO_COLOR").is_none_or(str::is_empty);
+            Ok(Loaded { config, warnings: found.warnings, origins, colours })
+        } else {
+            Err(found)
+        }
+    }
+
+    /// The rules in the order they are tried: the user's, then the built-in ones.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let built_in = rule::built_in(&self.events).into_iter().map(|(_, rule)| rule);
+        let rules = self.rule.iter().cloned().chain(built_in).collect();
+        Rules::new(rules, self.handler.timeout, self.handler.on_unknown, &self.retry)
+    }
+
+    /// What follows from the values.
+    #[must_use]
+    pub fn computed(&self) -> Computed {
+        Computed::of(self)
+    }
+}
