@@ -7,7 +7,8 @@
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
 //! | 2 engine | [`worker`] [`sweeper`] |
-//! | 4 application | [`config`] [`telemetry`] [`server`] [`cli`] |
+//! | 3 adapters | below the ports: `source::pubsub`, `store::{postgres,sqlite,memory}`, `handler::{http,exec,echo}` |
+//! | 4 application | [`server`] [`config`] [`telemetry`] [`app`] [`cli`] |
 //!
 //! Data goes one way: source → event → claim → handle → settle → ack or nack.
 
@@ -32,6 +33,7 @@ pub mod sweeper;
 pub mod worker;
 
 // Floor 4: application.
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod server;

@@ -12,7 +12,12 @@ use crate::{
         handler::{Auth, Kind},
         store::Backend,
     },
-    handler::{Handler, echo::EchoHandler, http, http::HttpHandler},
+    handler::{
+        Handler,
+        echo::EchoHandler,
+        exec::{self, ExecHandler},
+        http::{self, HttpHandler},
+    },
     metrics::Metrics,
     source::pubsub::{self, Limits, PubsubSource},
     store::{
@@ -79,7 +84,10 @@ pub(super) fn handler(config: &Config) -> anyhow::Result<Arc<dyn Handler>> {
             };
             Arc::new(HttpHandler::new(&http, config.events.pass_credentials)?)
         }
-        Kind::Exec => anyhow::bail!("the exec handler is being written"),
+        Kind::Exec => {
+            let exec = exec::Config { command: section.command.clone(), env: section.env.clone() };
+            Arc::new(ExecHandler::new(&exec, config.events.pass_credentials)?)
+        }
         Kind::Echo => Arc::new(EchoHandler::new()),
     })
 }

@@ -1,7 +1,7 @@
 //! `bellhop run`
 
 use super::{Exit, Settings, Signals};
-use crate::{config::Profile, shutdown::Shutdown, telemetry};
+use crate::{app, config::Profile, shutdown::Shutdown, telemetry};
 
 /// What `run` can be told.
 #[derive(Debug, clap::Args)]
@@ -23,10 +23,7 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
         tracing::warn!(key = warning.key, "{warning}");
     }
     let shutdown = Shutdown::new();
-    let work = async {
-        // Place kept: `app::run(loaded.config, args.no_wait, shutdown.clone())`.
-        let _ = args.no_wait;
-        anyhow::bail!("the application is being written");
-    };
+    let options = app::Options { no_wait: args.no_wait, ..app::Options::default() };
+    let work = app::run(loaded.config, options, shutdown.clone());
     signals.drain(&shutdown, work).await
 }
