@@ -17,6 +17,7 @@ use crate::{
 pub mod memory;
 pub mod postgres;
 mod record;
+pub mod sqlite;
 
 /// What the worker needs of a store.
 #[async_trait]

@@ -4,4 +4,5 @@
 #[cfg(test)]
 mod integration {
     mod postgres_store;
+    mod sqlite_store;
 }

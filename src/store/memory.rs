@@ -126,12 +126,15 @@ impl ClaimStore for MemoryStore {
                 Claimed::Quarantined { reason, fresh: true }
             }
             Decision::Mismatch(parked) => {
-                if let Some(row) = tables.claims.get(&intent.key) {
-                    let entry = self.entry(row, Reason::Mismatch, &Detail::default(), intent);
-                    tables.quarantine.add(entry);
-                }
-                let put_aside = Claimed::Quarantined { reason: Reason::Mismatch, fresh: true };
-                parked.map_or(put_aside, |wake_in| Claimed::Wait { wake_in, why: Wait::Mismatch })
+                let reason = Reason::Mismatch;
+                let Tables { claims, quarantine, .. } = &mut *tables;
+                let fresh = claims
+                    .get(&intent.key)
+                    .is_some_and(|row| quarantine.add(self.entry(row, reason, &Detail::default(), intent)));
+                parked.map_or(Claimed::Quarantined { reason, fresh }, |wake_in| Claimed::Wait {
+                    wake_in,
+                    why: Wait::Mismatch,
+                })
             }
             Decision::Wait { wake_in, why } => Claimed::Wait { wake_in, why },
             Decision::Settled => Claimed::Settled,
@@ -239,7 +242,7 @@ impl ClaimLog for MemoryStore {
         if entry.row.reason == Reason::Mismatch || (posts_only && !claims.contains_key(&entry.row.key)) {
             return Ok(Requeued::NoPayload);
         }
-        let row = claims.entry(entry.row.key).or_insert_with(|| entry.forgotten_claim());
+        let row = claims.entry(entry.row.key).or_insert_with(|| entry.forgotten_claim(now));
         if row.nonce == entry.row.nonce && row.may_still_run(now) {
             return Ok(Requeued::MayStillRun);
         }

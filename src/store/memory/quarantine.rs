@@ -61,8 +61,8 @@ impl Entry {
         (self.row.key, self.row.nonce, self.row.reason, self.hash)
     }
 
-    pub(super) fn forgotten_claim(&self) -> Row {
-        Row { state: State::Quarantined, ..self.claim.clone() }
+    pub(super) fn forgotten_claim(&self, now: DateTime<Utc>) -> Row {
+        Row { state: State::Quarantined, first_seen_at: now, ..self.claim.clone() }
     }
 
     pub(super) const fn request(&mut self) {
@@ -82,9 +82,10 @@ pub(super) struct Quarantine {
 }
 
 impl Quarantine {
-    pub(super) fn add(&mut self, mut entry: Entry) {
+    /// Keeps the entry; `false` = it is there already.
+    pub(super) fn add(&mut self, mut entry: Entry) -> bool {
         if !self.known.insert(entry.identity()) {
-            return;
+            return false;
         }
         self.last_seq += 1;
         entry.row.seq = self.last_seq;
@@ -97,6 +98,7 @@ impl Quarantine {
             }
             oldest.into_iter().for_each(|seq| self.remove(seq));
         }
+        true
     }
 
     fn remove(&mut self, seq: i64) {

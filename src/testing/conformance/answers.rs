@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use super::{
     Case, DAY,
     subject::{
-        Subject, again, again_suspect, again_with, assert_fresh, assert_quarantined, assert_settled, assert_waits,
-        failed, handed_back, impostor, quarantine, replies,
+        Subject, again, again_suspect, again_with, assert_fresh, assert_put_aside, assert_quarantined, assert_settled,
+        assert_waits, failed, handed_back, impostor, quarantine, replies,
     },
 };
 use crate::{
@@ -179,7 +179,7 @@ async fn failures_spent(subject: Subject) {
         subject.settled(&attempt, &failed(Certainty::Over)).await;
     }
 
-    assert_quarantined(&subject.claim(&again(&event)).await, Reason::FailuresExhausted);
+    assert_put_aside(&subject.claim(&again(&event)).await, Reason::FailuresExhausted);
 
     assert_quarantined(&subject.claim(&again_suspect(&event)).await, Reason::FailuresExhausted);
     let row = subject.quarantine_row(&event, Reason::FailuresExhausted).await;
@@ -194,7 +194,7 @@ async fn strict_open(subject: Subject) {
         subject.start(&claim).await;
         subject.settled(&event, &handed_back(certainty)).await;
 
-        assert_quarantined(&subject.claim(&again_suspect(&event)).await, Reason::OutcomeUnknown);
+        assert_put_aside(&subject.claim(&again_suspect(&event)).await, Reason::OutcomeUnknown);
 
         let row = subject.quarantine_row(&event, Reason::OutcomeUnknown).await;
         assert_eq!((row.nonce, row.epoch), (event.nonce, 1));
@@ -255,7 +255,7 @@ async fn strict_after_lax(subject: Subject) {
 
     let strict = again_with(&event, |intent| intent.strict = true);
 
-    assert_quarantined(&subject.claim(&strict).await, Reason::OutcomeUnknown);
+    assert_put_aside(&subject.claim(&strict).await, Reason::OutcomeUnknown);
     assert!(subject.row(&event).await.strict);
 }
 
@@ -266,9 +266,7 @@ async fn too_old(subject: Subject) {
     let old = subject.event_with(|intent| intent.born = intent.born - fence - hour);
 
     subject.mine(&young).await;
-    let first = subject.claim(&old).await;
-    assert_quarantined(&first, Reason::TooOld);
-    assert_fresh(&first, true);
+    assert_put_aside(&subject.claim(&old).await, Reason::TooOld);
 
     let copy = subject.claim(&again(&old)).await;
     assert_quarantined(&copy, Reason::TooOld);
@@ -313,7 +311,8 @@ async fn mismatch_final(subject: Subject) {
     subject.settled(&aside, &quarantine(Reason::Permanent, Certainty::Over)).await;
 
     for (event, state) in [(handled, State::Done), (aside, State::Quarantined)] {
-        assert_quarantined(&subject.claim(&impostor(&event, "forged")).await, Reason::Mismatch);
+        assert_put_aside(&subject.claim(&impostor(&event, "forged")).await, Reason::Mismatch);
+        assert_fresh(&subject.claim(&impostor(&event, "forged")).await, false);
 
         assert_eq!(subject.row(&event).await.state, state);
         let rows = subject.quarantined(&event).await;

@@ -282,13 +282,20 @@ pub(super) fn assert_waits(answer: &Claimed, expected: Wait) -> Duration {
     }
 }
 
-/// Whether the answer is `Quarantined` for this reason.
+/// Whether the event is in quarantine for this reason.
 #[track_caller]
 pub(super) fn assert_quarantined(answer: &Claimed, expected: Reason) {
     assert!(
         matches!(answer, Claimed::Quarantined { reason, .. } if *reason == expected),
-        "expected to be quarantined ({expected}), got {answer:?}"
+        "expected to be in quarantine ({expected}), got {answer:?}"
     );
+}
+
+/// Whether this claim put the event aside, for this reason.
+#[track_caller]
+pub(super) fn assert_put_aside(answer: &Claimed, expected: Reason) {
+    assert_quarantined(answer, expected);
+    assert_fresh(answer, true);
 }
 
 /// Whether the answer is `Quarantined` by this very claim, or by an earlier one.
