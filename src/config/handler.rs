@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    handler::http::{self, Auth},
+    handler::{
+        exec,
+        http::{self, Auth},
+    },
     rule::OnUnknown,
     secret::Secret,
 };
@@ -48,11 +51,12 @@ impl Default for Config {
     fn default() -> Self {
         let http::Config { url, proxy, signing_secret, auth, bearer_token, audience, unauthenticated, connect_timeout } =
             http::Config::default();
+        let exec::Config { command, env } = exec::Config::default();
         Self {
             kind: Kind::Http,
             url,
-            command: Vec::new(),
-            env: Vec::new(),
+            command,
+            env,
             timeout: Duration::from_secs(60),
             on_unknown: OnUnknown::Rerun,
             auth,
@@ -80,6 +84,12 @@ impl Config {
             unauthenticated: self.unauthenticated,
             connect_timeout: self.connect_timeout,
         }
+    }
+
+    /// What the program handler needs of the section.
+    #[must_use]
+    pub fn exec(&self) -> exec::Config {
+        exec::Config { command: self.command.clone(), env: self.env.clone() }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `[handler]`: something to call, and a way for it to know who calls.
 
-use std::path::Path;
-
 use super::Check;
 use crate::config::{handler::Kind, ranges, tree};
 
@@ -33,26 +31,8 @@ impl Check<'_> {
     }
 
     fn exec(&mut self) {
-        let Some(program) = self.config.handler.command.first().cloned().filter(|program| !program.is_empty()) else {
-            let fix = "set it to the program and its arguments, such as [\"./handler\"]";
-            self.problem("handler.command", "is needed by handler.kind \"exec\"", fix);
-            return;
-        };
-        if !self.program_exists(&program) {
-            self.warning("handler.command", "names a program that is not there", "check the path");
+        for (key, what) in self.config.handler.exec().validate() {
+            self.problem(&format!("handler.{key}"), what, "");
         }
-        let names = &self.config.handler.env;
-        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])).cloned() {
-            let what = format!("holds {name:?}; it lists names of variables, not values");
-            self.problem("handler.env", what, "set the variable for bellhop itself and list its name");
-        }
-    }
-
-    fn program_exists(&self, program: &str) -> bool {
-        if program.contains('/') {
-            return Path::new(program).is_file();
-        }
-        let path = self.environment.get("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin");
-        path.split(':').any(|folder| Path::new(folder).join(program).is_file())
     }
 }
