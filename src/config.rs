@@ -4,14 +4,12 @@
 //! wrong is reported together, with what is allowed and what to do, before any socket is opened. No other module reads
 //! files or the environment. `docs/CONFIGURATION.md` lists every key; a test holds it to the structs.
 
-mod bytes;
 mod check;
 mod computed;
 pub mod handler;
 mod layers;
 pub mod log;
 mod problem;
-pub mod pubsub;
 pub mod quarantine;
 pub mod ranges;
 pub mod reply;
@@ -35,6 +33,7 @@ pub use self::{
 use crate::{
     claim, event, retry,
     rule::{self, Rule, Rules},
+    source::pubsub,
     worker,
 };
 
@@ -84,7 +83,8 @@ impl Config {
         }
         let mut tree = tree::Tree::grow(read.merged, &schema, &mut found.problems);
         tree.read_secrets(&mut found.problems);
-        let (config, origins) = tree.into_config(&schema, &mut found.problems);
+        let (mut config, mut origins) = tree.into_config(&schema, &mut found.problems);
+        emulator(&mut config, &mut origins, &sources.environment, &mut found.problems);
         let found = check::check(&config, &origins, &sources.environment, sources.profile, found);
         if found.problems.is_empty() {
             let colours = sources.environment.get("NO_COLOR").is_none_or(str::is_empty);
@@ -106,5 +106,29 @@ impl Config {
     #[must_use]
     pub fn computed(&self) -> Computed {
         Computed::of(self)
+    }
+}
+
+/// `PUBSUB_EMULATOR_HOST`, as Google's own client libraries read it.
+fn emulator(
+    config: &mut Config,
+    origins: &mut BTreeMap<String, Origin>,
+    environment: &Environment,
+    found: &mut Vec<Problem>,
+) {
+    const VARIABLE: &str = "PUBSUB_EMULATOR_HOST";
+    let Some(host) = environment.get(VARIABLE).filter(|host| !host.trim().is_empty()) else { return };
+    let origin = Origin::Env(VARIABLE.to_owned());
+    match config.pubsub.use_emulator(Some(host), environment.in_kubernetes()) {
+        Ok(()) => {
+            origins.insert("pubsub.endpoint".to_owned(), origin);
+        }
+        Err(problem) => found.push(Problem {
+            key: format!("pubsub.{}", problem.field),
+            value: Some(format!("{host:?}")),
+            origin,
+            what: problem.message,
+            fix: String::new(),
+        }),
     }
 }

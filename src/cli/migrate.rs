@@ -1,7 +1,12 @@
 //! `bellhop migrate`: the PostgreSQL schema. SQLite and memory migrate themselves.
 
+use serde_json::json;
+
 use super::{Exit, Failure, Output, Settings, output};
-use crate::config::{Profile, store::Backend};
+use crate::{
+    config::{Profile, store::Backend},
+    store::postgres::migrate::{self, Error, Status},
+};
 
 /// What to do.
 #[derive(Debug, clap::Args)]
@@ -28,7 +33,7 @@ struct Form {
 #[derive(Debug, clap::Args)]
 struct Up {
     /// How long to wait for another migration to end
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     lock_timeout: std::time::Duration,
     #[command(flatten)]
     form: Form,
@@ -44,7 +49,7 @@ impl Args {
     }
 }
 
-/// Exit 0: up to date. 1: pending (`status`) or failed. 6: no database.
+/// Exit 0: up to date. 1: pending (`status`) or failed. 5: another migration, or a pooler, is in the way. 6: no database.
 pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> {
     let form = args.output();
     let store = settings.load(Profile::Store)?.config.store;
@@ -52,18 +57,67 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
     if backend != Backend::Postgres {
         let name = backend.as_str();
         let text = match form {
-            Output::Json => format!("{}\n", serde_json::json!({"version": 1, "backend": name, "pending": []})),
+            Output::Json => format!("{}\n", json!({"version": 1, "backend": name, "pending": []})),
             Output::Table => format!("{name} migrates itself; nothing to do\n"),
         };
         output::print(&text)?;
         return Ok(Exit::Ok);
     }
-    match args.action.unwrap_or_else(|| Action::Status(Form::default())) {
-        // Place kept: `store::postgres::migrate::{status, up}` with `store.url_for_migrations()`.
-        Action::Status(_) => Err(Failure::new(Exit::Failed, "failed", "the PostgreSQL store is being written").into()),
-        Action::Up(Up { lock_timeout, .. }) => {
-            let _ = lock_timeout;
-            Err(Failure::new(Exit::Failed, "failed", "the PostgreSQL store is being written").into())
-        }
+    let url = store.url_for_migrations();
+    let (status, applied) = match args.action.unwrap_or_else(|| Action::Status(Form::default())) {
+        Action::Status(_) => (migrate::status(url).await.map_err(explain)?, false),
+        Action::Up(Up { lock_timeout, .. }) => (migrate::up_within(url, lock_timeout).await.map_err(explain)?, true),
+    };
+    output::print(&match form {
+        Output::Json => json(&status, applied),
+        Output::Table => table(&status, applied),
+    })?;
+    Ok(if applied || status.pending.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn json(status: &Status, applied: bool) -> String {
+    let Status { found, needed, min_code, code, pending, .. } = status;
+    let (pending, applied): (&[String], &[String]) = if applied { (&[], pending) } else { (pending, &[]) };
+    let answer = json!({
+        "version": 1, "backend": "postgres", "schema": found, "needed": needed, "min_code": min_code, "code": code,
+        "usable": status.is_usable(), "pending": pending, "applied": applied,
+    });
+    format!("{answer}\n")
+}
+
+fn table(status: &Status, applied: bool) -> String {
+    let (verb, hint) = if applied { ("applied", "") } else { ("pending", "apply with: bellhop migrate up\n") };
+    let mut text = format!("schema {}, needed {}\n", status.found, status.needed);
+    for name in &status.pending {
+        text.push_str(&format!("{verb}: {name}\n"));
     }
+    if status.pending.is_empty() {
+        text.push_str("nothing pending\n");
+    } else {
+        text.push_str(hint);
+    }
+    if applied {
+        text.push_str(&format!(
+            "as its owner or a superuser, bound what this role waits for:\n  {}\n",
+            status.role_line()
+        ));
+    }
+    text
+}
+
+/// What the database says goes no further than its class: it may quote the URL.
+fn explain(error: Error) -> anyhow::Error {
+    let hint = match &error {
+        Error::Connect(_) => "check store.url (or store.migrate_url) and that the server accepts connections from here",
+        Error::Busy(_) => "wait for it, or look for a session that holds an advisory lock",
+        Error::Pooled | Error::Migrate(_) | Error::Statement(_) => "",
+    };
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let message = format!("{error}{cause}");
+    let failure = match error {
+        Error::Connect(_) => Failure::unreachable(message),
+        Error::Busy(_) | Error::Pooled => Failure::new(Exit::Refused, "refused", message),
+        Error::Migrate(_) | Error::Statement(_) => Failure::new(Exit::Failed, "failed", message),
+    };
+    failure.hint(hint).into()
 }

@@ -51,7 +51,7 @@ impl Computed {
         let (concurrency, parking) = (config.worker.concurrency, config.worker.parking_places());
         let asked = config.pubsub.max_outstanding_messages;
         let outstanding = if asked == 0 { concurrency + parking } else { asked }.max(2 * config.pubsub.streams);
-        let subscription = config.pubsub.full_name();
+        let subscription = config.pubsub.subscription_name().unwrap_or_default();
         let scope = if config.claims.scope.is_empty() { subscription.clone() } else { config.claims.scope.clone() };
         Self {
             store_backend: config.store.backend().as_str(),

@@ -114,10 +114,6 @@ fn environment(sources: &Sources, schema: &Schema, found: &mut Vec<Problem>, odd
     if let (Some(url), true) = (environment.get("DATABASE_URL"), sources.profile != Profile::Demo) {
         layer.put("store.url", url, &Origin::Env("DATABASE_URL".to_owned()));
     }
-    if let Some(host) = environment.get("PUBSUB_EMULATOR_HOST").filter(|host| !host.is_empty()) {
-        let endpoint = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
-        layer.put("pubsub.endpoint", &endpoint, &Origin::Env("PUBSUB_EMULATOR_HOST".to_owned()));
-    }
     for (name, value) in environment.iter() {
         if let Some(rest) = name.strip_prefix(PREFIX) {
             let key = rest.to_lowercase().replace("__", ".");

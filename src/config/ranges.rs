@@ -5,8 +5,6 @@ use std::{fmt, time::Duration};
 use bytesize::ByteSize;
 use serde_json::Value;
 
-use super::bytes;
-
 /// What a number, duration or size may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
@@ -40,11 +38,11 @@ const fn days(days: u64) -> Duration {
 
 /// Every key that has limits of its own. Limits between keys are in `check`.
 pub const RANGES: &[(&str, Range)] = &[
-    ("pubsub.streams", Range::Count(1, 32)),
-    ("pubsub.max_outstanding_messages", Range::CountOrZero(2, 100_000)),
-    ("pubsub.max_outstanding_bytes", Range::Size(10 << 20, 16 << 30)),
+    ("pubsub.streams", Range::Count(1, 64)),
+    ("pubsub.max_outstanding_messages", Range::CountOrZero(1, 100_000)),
+    ("pubsub.max_outstanding_bytes", Range::Size(64 << 10, 4_095 << 20)),
     ("pubsub.lease_extension", Range::Time(secs(10), secs(600))),
-    ("pubsub.silence", Range::Time(secs(1), days(1))),
+    ("pubsub.silence", Range::Time(secs(10), hours(1))),
     ("worker.concurrency", Range::Count(1, 1_000)),
     ("worker.parking", Range::CountOrZero(1, 100_000)),
     ("worker.drain_timeout", Range::TimeOrAuto(secs(1), days(1))),
@@ -57,6 +55,7 @@ pub const RANGES: &[(&str, Range)] = &[
     ("retry.max_lost", Range::Count(1, 1_000)),
     ("retry.min_backoff", Range::Time(ms(100), hours(1))),
     ("retry.max_backoff", Range::Time(ms(100), hours(24))),
+    ("handler.connect_timeout", Range::Time(ms(100), secs(30))),
     ("handler.timeout", Range::Time(ms(100), hours(6))),
     ("rule[].timeout", Range::Time(ms(100), hours(6))),
     ("rule[].max_failures", Range::Count(1, 1_000)),
@@ -92,7 +91,7 @@ impl Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = humantime::format_duration;
-        let size = |size| bytes::text(ByteSize(size));
+        let size = |size| ByteSize(size).to_string().replace(".0 ", "");
         match *self {
             Self::Count(min, max) => write!(f, "a whole number from {min} to {max}"),
             Self::CountOrZero(min, max) => write!(f, "0 (computed) or a whole number from {min} to {max}"),

@@ -8,7 +8,8 @@ use super::Config;
 use crate::rule::{Match, OnUnknown, Pattern, Rule};
 
 /// Keys whose values are never shown; each can also be given as `<key>_file`.
-pub(super) const SECRETS: &[&str] = &["store.url", "store.migrate_url", "handler.signing_secret", "handler.token"];
+pub(super) const SECRETS: &[&str] =
+    &["store.url", "store.migrate_url", "handler.signing_secret", "handler.bearer_token"];
 
 /// Every key by its section, and an example of each value's type. List elements are written `rule[]`.
 #[derive(Debug)]

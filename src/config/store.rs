@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::secret::Secret;
+use crate::{secret::Secret, store::postgres};
 
 /// Where claims are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Default for Config {
             url: Secret::default(),
             migrate_url: Secret::default(),
             path: PathBuf::from("bellhop.db"),
-            max_connections: 5,
+            max_connections: postgres::Config::default().max_connections,
             replicas: 1,
             single_process: false,
         }
@@ -49,6 +49,12 @@ impl Config {
             Backend::Auto => Backend::Postgres,
             given => given,
         }
+    }
+
+    /// What the PostgreSQL store needs of the section.
+    #[must_use]
+    pub fn postgres(&self) -> postgres::Config {
+        postgres::Config { url: self.url.clone(), max_connections: self.max_connections }
     }
 
     /// The database to migrate.

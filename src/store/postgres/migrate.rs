@@ -37,8 +37,8 @@ pub enum Error {
     #[error("a connection pooler stands before the database: set store.migrate_url to the server's own address")]
     Pooled,
     /// Another migration holds the lock.
-    #[error("another migration has been running for {} s", PATIENCE.as_secs())]
-    Busy,
+    #[error("another migration has been running for {} s", .0.as_secs())]
+    Busy(Duration),
     /// A migration failed; it was rolled back.
     #[error("migration failed")]
     Migrate(#[from] MigrateError),
@@ -100,8 +100,16 @@ pub async fn status(url: &Secret) -> Result<Status, Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn up(url: &Secret) -> Result<Status, Error> {
+    up_within(url, PATIENCE).await
+}
+
+/// The same, waiting so long for another migration to end.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn up_within(url: &Secret, patience: Duration) -> Result<Status, Error> {
     let mut connection = connect(url).await?;
-    lock(&mut connection).await?;
+    lock(&mut connection, patience).await?;
     let before = read_status(&mut connection).await?;
     apply(&mut connection).await?;
     let after = read_status(&mut connection).await?;
@@ -137,8 +145,8 @@ async fn connect(url: &Secret) -> Result<PgConnection, Error> {
 }
 
 /// Waits without holding a queue place, so that a lock timeout of the role does not end the wait.
-async fn lock(connection: &mut PgConnection) -> Result<(), Error> {
-    let until = Instant::now() + PATIENCE;
+async fn lock(connection: &mut PgConnection, patience: Duration) -> Result<(), Error> {
+    let until = Instant::now() + patience;
     loop {
         let locked = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "locked!""#, LOCK)
             .fetch_one(&mut *connection)
@@ -146,7 +154,7 @@ async fn lock(connection: &mut PgConnection) -> Result<(), Error> {
             .map_err(Error::Statement)?;
         match locked {
             true => return Ok(()),
-            false if Instant::now() >= until => return Err(Error::Busy),
+            false if Instant::now() >= until => return Err(Error::Busy(patience)),
             false => sleep(POLL).await,
         }
     }
