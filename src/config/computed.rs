@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Config;
-use crate::claim::Lease;
+use crate::{claim::Lease, worker::longest_hold};
 
 /// Values nobody sets: each follows from others, so that they can not contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,7 +61,7 @@ impl Computed {
             parking: parking.min(outstanding.saturating_sub(concurrency)),
             longest_handler_timeout: longest,
             drain_timeout: config.worker.drain_timeout.for_handlers(longest),
-            client_max_lease: longest * 2 + lease.length() + Duration::from_secs(600),
+            client_max_lease: longest_hold(longest, lease),
             claim_renewal: lease.renew_every(),
             claim_grace: lease.grace(),
             store_client_timeout: lease.client_timeout(),
