@@ -219,3 +219,61 @@ impl Build {
         self.add(HistogramVec::new(opts, labels)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The rows of the metrics table: name, type, labels.
+    fn documented() -> BTreeSet<(String, String, String)> {
+        include_str!("../docs/OPERATIONS.md")
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `bellhop_"))
+            .map(|row| {
+                let cells: Vec<_> = row.split('|').map(str::trim).collect();
+                (format!("bellhop_{}", cells[0].trim_end_matches('`')), cells[1].to_owned(), cells[2].to_owned())
+            })
+            .collect()
+    }
+
+    /// Makes one series of every collector, so that the registry shows it.
+    fn touch(metrics: &Metrics) {
+        metrics.pubsub_requests.with_label_values(&["ack", "sent"]);
+        metrics.source_up.with_label_values(&["pubsub"]);
+        metrics.source_restarts.with_label_values(&["pubsub", "ended"]);
+        metrics.store_info.with_label_values(&["memory"]);
+        metrics.db_errors.with_label_values(&["unknown"]);
+        metrics.events_claimed.with_label_values(&["MESSAGE", "claimed"]);
+        metrics.events_finished.with_label_values(&["MESSAGE", "done"]);
+        metrics.events_skipped.with_label_values(&["MESSAGE"]);
+        metrics.handler_duration.with_label_values(&["MESSAGE", "ok"]);
+        metrics.event_queue_delay.with_label_values(&["MESSAGE"]);
+        metrics.event_end_to_end.with_label_values(&["MESSAGE"]);
+    }
+
+    #[test]
+    fn every_metric_is_documented_with_its_type_and_labels_and_the_other_way_round() {
+        let metrics = Metrics::new().unwrap();
+        touch(&metrics);
+
+        let exported = metrics.registry().gather().into_iter().filter(|family| family.name().starts_with("bellhop_"));
+        let exported: BTreeSet<_> = exported
+            .map(|family| {
+                let labels = family.get_metric()[0].get_label().iter().map(|label| label.name().to_owned());
+                let kind = format!("{:?}", family.get_field_type()).to_lowercase();
+                (family.name().to_owned(), kind, labels.collect::<BTreeSet<_>>())
+            })
+            .collect();
+        let documented: BTreeSet<_> = documented()
+            .into_iter()
+            .map(|(name, kind, labels)| {
+                let labels = labels.split(", ").filter(|label| !label.is_empty()).map(str::to_owned);
+                (name, kind, labels.collect::<BTreeSet<_>>())
+            })
+            .collect();
+
+        assert_eq!(exported, documented);
+    }
+}
