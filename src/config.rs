@@ -17,6 +17,8 @@ mod schema;
 pub mod server;
 mod sources;
 pub mod store;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod view;
 

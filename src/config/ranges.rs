@@ -36,11 +36,15 @@ const fn days(days: u64) -> Duration {
     Duration::from_secs(days * 86_400)
 }
 
+const MIB: u64 = 1 << 20;
+/// Ten years as `humantime` counts them.
+const YEARS: Duration = Duration::from_secs(10 * 31_557_600);
+
 /// Every key that has limits of its own. Limits between keys are in `check`.
 pub const RANGES: &[(&str, Range)] = &[
     ("pubsub.streams", Range::Count(1, 64)),
     ("pubsub.max_outstanding_messages", Range::CountOrZero(1, 100_000)),
-    ("pubsub.max_outstanding_bytes", Range::Size(64 << 10, 4_095 << 20)),
+    ("pubsub.max_outstanding_bytes", Range::Size(64 << 10, 4_095 * MIB)),
     ("pubsub.lease_extension", Range::Time(secs(10), secs(600))),
     ("pubsub.silence", Range::Time(secs(10), hours(1))),
     ("worker.concurrency", Range::Count(1, 1_000)),
@@ -50,7 +54,7 @@ pub const RANGES: &[(&str, Range)] = &[
     ("store.replicas", Range::Count(1, 1_000)),
     ("claims.lease", Range::Time(secs(5), secs(600))),
     // The shortest retention a subscription can have is 10 minutes; a claim must outlive the copies by 3 days.
-    ("claims.retention", Range::Time(secs(3 * 86_400 + 600), days(3_650))),
+    ("claims.retention", Range::Time(secs(3 * 86_400 + 600), YEARS)),
     ("retry.max_failures", Range::Count(1, 1_000)),
     ("retry.max_lost", Range::Count(1, 1_000)),
     ("retry.min_backoff", Range::Time(ms(100), hours(1))),
@@ -59,7 +63,7 @@ pub const RANGES: &[(&str, Range)] = &[
     ("handler.timeout", Range::Time(ms(100), hours(6))),
     ("rule[].timeout", Range::Time(ms(100), hours(6))),
     ("rule[].max_failures", Range::Count(1, 1_000)),
-    ("quarantine.retention", Range::Time(hours(1), days(3_650))),
+    ("quarantine.retention", Range::Time(hours(1), YEARS)),
     ("quarantine.max_per_minute", Range::Count(1, 100_000)),
 ];
 
@@ -91,7 +95,7 @@ impl Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = humantime::format_duration;
-        let size = |size| ByteSize(size).to_string().replace(".0 ", "");
+        let size = |bytes| if bytes >= MIB { format!("{}MiB", bytes / MIB) } else { format!("{}KiB", bytes >> 10) };
         match *self {
             Self::Count(min, max) => write!(f, "a whole number from {min} to {max}"),
             Self::CountOrZero(min, max) => write!(f, "0 (computed) or a whole number from {min} to {max}"),

@@ -64,6 +64,12 @@ impl Schema {
         self.samples.get(pattern)
     }
 
+    /// Every key that holds a value.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.samples.keys()
+    }
+
     /// True for a key that can be given in the environment or by a flag: not a table, not inside a list.
     pub(super) fn is_key(&self, key: &str) -> bool {
         !key.contains('[') && self.samples.contains_key(key)
@@ -80,7 +86,11 @@ impl Schema {
             );
         };
         if let Some(near) = nearest(name, known) {
-            return format!("did you mean `{}`?", join(table, near));
+            return if table.is_empty() {
+                format!("did you mean [{near}]?")
+            } else {
+                format!("did you mean `{table}.{near}`?")
+            };
         }
         let elsewhere = self.samples.keys().find(|key| key.rsplit_once('.').is_some_and(|(_, last)| last == name));
         elsewhere.map_or_else(
@@ -109,7 +119,7 @@ pub(super) fn is_secret(key: &str) -> bool {
 pub(super) fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
     known
         .iter()
-        .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known.as_ref()), known.as_ref()))
+        .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known.as_ref().to_lowercase()), known.as_ref()))
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known)

@@ -177,7 +177,7 @@ pub(super) fn pointer(key: &str) -> String {
 
 /// A value as a problem shows it.
 pub(super) fn shown(key: &str, value: &Json) -> String {
-    if schema::is_secret(key) {
+    if schema::is_secret(key) && value != "" {
         return "***".to_owned();
     }
     let text = value.to_string();

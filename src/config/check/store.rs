@@ -37,7 +37,8 @@ impl Check<'_> {
                 return;
             }
         };
-        if !wanted {
+        // A URL that could not be read is not missed again in other words.
+        if !wanted || self.is_spoiled("store.url") {
             return;
         }
         if url.is_empty() && given {
