@@ -196,11 +196,6 @@ impl Answer {
     }
 }
 
-fn quarantined(intent: &ClaimIntent, reason: Reason) -> Claimed {
-    warn!(event.id = %intent.event_id, reason = reason.as_str(), "Quarantined event {}: {reason}", intent.event_id);
-    Claimed::Quarantined { reason, fresh: true }
-}
-
 /// An event may say that it happened in any year; a column can not hold every one.
 fn storable(born: DateTime<Utc>) -> DateTime<Utc> {
     const YEAR_3000: DateTime<Utc> = match DateTime::from_timestamp(32_503_680_000, 0) {
