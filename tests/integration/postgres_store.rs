@@ -21,6 +21,7 @@ use sqlx::{Connection, PgConnection};
 use tokio::time::sleep;
 use uuid::Uuid;
 
+mod conformance;
 mod lifecycle;
 mod outages;
 mod races;

@@ -68,12 +68,13 @@ impl PostgresStore {
         let mut lost = Vec::new();
         for chunk in sorted.chunks(RENEWED_AT_ONCE) {
             let renewed = self.renew_chunk(chunk).await?;
-            let missing = chunk.iter().filter(|claim| !renewed.contains(&claim.key().as_uuid()));
+            let missing = chunk.iter().filter(|claim| !renewed.contains(&claim.nonce().as_uuid()));
             lost.extend(missing.map(|claim| (*claim).clone()));
         }
         Ok(lost)
     }
 
+    /// The nonces that were renewed.
     async fn renew_chunk(&self, claims: &[&ClaimRef]) -> Result<HashSet<Uuid>, StoreError> {
         let keys: Vec<Uuid> = claims.iter().map(|claim| claim.key().as_uuid()).collect();
         let nonces: Vec<Uuid> = claims.iter().map(|claim| claim.nonce().as_uuid()).collect();
@@ -90,7 +91,7 @@ impl PostgresStore {
             UPDATE claims c SET lease_until = least(clock_timestamp() + $3::bigint * interval '1 microsecond',
                 coalesce(c.deadline + interval '5 min', 'infinity'))
             FROM l WHERE c.key = l.key AND c.state = 1
-            RETURNING c.key",
+            RETURNING c.nonce",
             &keys,
             &nonces,
             self.lease_us(),

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::{
     Config,
-    error::{TimedOut, Unfit, classify, sqlstate},
+    error::{Busy, TimedOut, Unfit, classify, sqlstate},
     holdoff::Holdoff,
     session::{self, Session},
     statement::Wire,
@@ -106,26 +106,9 @@ impl Connections {
         })
     }
 
-    /// Runs one statement, with the client timeout from waiting for a connection to the last byte of the answer.
+    /// Runs one statement. Waiting for a connection, and then connecting and the statement up to the last byte of its
+    /// answer, may each take the client timeout.
     pub(super) async fn run<T, F>(&self, lane: Lane, statement: F) -> Result<T, StoreError>
-    where
-        T: Send,
-        F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
-    {
-        let answer = match timeout(self.timeout, self.attempt(lane, statement)).await {
-            Ok(answer) => answer,
-            Err(_elapsed) => Err(StoreError::Unknown(Box::new(TimedOut))),
-        };
-        if let Err(error) = &answer {
-            self.metrics.db_errors.with_label_values(&[error.label()]).inc();
-            if matches!(error, StoreError::Unknown(_)) {
-                self.doubt();
-            }
-        }
-        answer
-    }
-
-    async fn attempt<T, F>(&self, lane: Lane, statement: F) -> Result<T, StoreError>
     where
         T: Send,
         F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
@@ -134,7 +117,30 @@ impl Connections {
             Lane::Work => &self.work,
             Lane::Renewal => &self.renewal,
         };
-        let _permit = lane.permits.acquire().await.map_err(|closed| StoreError::Unknown(Box::new(closed)))?;
+        let answer = match timeout(self.timeout, lane.permits.acquire()).await {
+            Ok(Ok(_permit)) => {
+                let answer = timeout(self.timeout, self.attempt(lane, statement)).await;
+                let answer = answer.unwrap_or_else(|_elapsed| Err(StoreError::Unknown(Box::new(TimedOut))));
+                if matches!(answer, Err(StoreError::Unknown(_))) {
+                    self.doubt();
+                }
+                answer
+            }
+            // Nothing was sent, so nothing is known about the server: those who use the connections will tell.
+            Ok(Err(closed)) => Err(StoreError::Unknown(Box::new(closed))),
+            Err(_elapsed) => Err(StoreError::Unknown(Box::new(Busy))),
+        };
+        if let Err(error) = &answer {
+            self.metrics.db_errors.with_label_values(&[error.label()]).inc();
+        }
+        answer
+    }
+
+    async fn attempt<T, F>(&self, lane: &LaneState, statement: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
+    {
         let mut open = match lane.take() {
             Some(open) => open,
             None => self.open().await?,

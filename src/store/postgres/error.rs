@@ -15,6 +15,11 @@ struct ServerError {
 #[error("no answer in time")]
 pub(super) struct TimedOut;
 
+/// All connections were in use for as long as an answer may take.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection came free in time")]
+pub(super) struct Busy;
+
 /// The server answers, but what it would do with a write is not what the protocol needs.
 #[derive(Debug, thiserror::Error)]
 #[error("server is unfit: {0}")]

@@ -195,14 +195,12 @@ async fn through_a_pooler_each_statement_is_unnamed_and_in_a_transaction() {
     database
         .execute(
             "CREATE FUNCTION prepared() RETURNS trigger LANGUAGE plpgsql AS
-                $$BEGIN NEW.note := (SELECT count(*) FROM pg_prepared_statements)
-                    || current_setting('synchronous_commit'); RETURN NEW; END$$;
+                $$BEGIN NEW.note := (SELECT count(*) FROM pg_prepared_statements)::text; RETURN NEW; END$$;
             CREATE TRIGGER prepared BEFORE INSERT ON claims FOR EACH ROW EXECUTE FUNCTION prepared()",
         )
         .await;
 
     mine(&store, &super::event()).await;
 
-    // None are kept, and a renewal's asynchronous commit did not leak.
-    assert_eq!(database.text("SELECT note FROM claims ORDER BY first_seen_at DESC LIMIT 1").await, "0on");
+    assert_eq!(database.text("SELECT note FROM claims ORDER BY first_seen_at DESC LIMIT 1").await, "0");
 }
