@@ -21,6 +21,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use decode::decode;
+pub use id::Fields;
 
 /// The `[events]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,10 +205,8 @@ pub struct Event {
     pub body: Bytes,
     /// A CloudEvent's attributes without their `ce-` prefix (`id`, `source`, `type`, …); empty for other shapes.
     pub ce_attributes: BTreeMap<String, String>,
-    /// What the id was made from.
-    fields: id::Fields,
-    /// Some key of the payload is one of `CREDENTIALS`.
-    has_credentials: bool,
+    /// What the id was made from: shows why two events did or did not merge.
+    pub fields: Fields,
 }
 
 impl fmt::Debug for Event {
@@ -301,7 +300,7 @@ impl Event {
     /// byte; a body that has none of them is the same memory.
     #[must_use]
     pub fn body_without_credentials(&self) -> Bytes {
-        if self.shape == Shape::Opaque || !self.has_credentials {
+        if self.shape == Shape::Opaque {
             return self.body.clone();
         }
         splice::without(&self.body, &CREDENTIALS).map_or_else(|| self.body.clone(), Bytes::from)
@@ -323,11 +322,6 @@ impl Event {
     #[must_use]
     pub fn soft_key(&self) -> Option<SoftKey> {
         matches!(self.shape, Shape::Classic | Shape::Addon).then(|| self.fields.soft_key())
-    }
-
-    /// The fields the id was made from, in their order; `None` = absent. Shows why two events did or did not merge.
-    pub fn fields(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.fields.iter()
     }
 
     /// The earlier of event time and publish time; `now` when the event has neither.

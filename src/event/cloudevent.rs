@@ -229,11 +229,6 @@ impl Data<'_> {
         }
     }
 
-    /// True when data of its own has them; a part is covered by its document.
-    pub(super) fn has_credentials(&self) -> bool {
-        matches!(self, Self::Own(document) if document.has_credentials())
-    }
-
     /// The data as it came.
     pub(super) fn into_bytes(self) -> Bytes {
         match self {

@@ -26,7 +26,7 @@ pub fn decode(raw: &Arc<RawEvent>) -> Event {
     };
     let document = unwrapped.document.as_ref();
     if let Some(event) = cloudevent::recognise(attributes, &unwrapped.body, document) {
-        return of_cloudevent(raw, event, document, message_id);
+        return of_cloudevent(raw, event, message_id);
     }
     let root = document.map(Document::root);
     match root.and_then(|root| Some((root, chat::recognise(root)?))) {
@@ -35,7 +35,7 @@ pub fn decode(raw: &Arc<RawEvent>) -> Event {
     }
 }
 
-fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, document: Option<&Document>, message_id: &str) -> Event {
+fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -> Event {
     let (fields, basis) = event.fields(message_id);
     Event {
         raw: Arc::clone(raw),
@@ -48,7 +48,6 @@ fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, document: Option<&D
         // The key's time would have to come from a field of the id; a CloudEvent's time is none.
         key_time_ms: 0,
         chat: event.view(),
-        has_credentials: document.is_some_and(Document::has_credentials) || event.data.has_credentials(),
         ce_attributes: event.attributes,
         body: event.data.into_bytes(),
         fields,
@@ -74,7 +73,6 @@ fn of_interaction(
         time: time.and_then(Instant::to_utc),
         key_time_ms: time.map_or(0, Instant::key_millis),
         chat: interaction.view(),
-        has_credentials: unwrapped.document.as_ref().is_some_and(Document::has_credentials),
         ce_attributes: BTreeMap::new(),
         body: unwrapped.body.clone(),
         fields,
@@ -98,7 +96,6 @@ fn opaque(raw: &Arc<RawEvent>, attributes: &BTreeMap<String, String>, message_id
         time: None,
         key_time_ms: 0,
         chat: ChatEvent::default(),
-        has_credentials: false,
         ce_attributes: BTreeMap::new(),
         body: raw.data.clone(),
         fields,

@@ -9,8 +9,6 @@ use std::fmt;
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::CREDENTIALS;
-
 /// Longer input is never parsed. Pub/Sub carries 10 MB; offsets on the tape are 32 bits wide.
 pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -22,7 +20,6 @@ pub(super) struct Document {
     /// Strings that had escapes, one after the other.
     unescaped: String,
     nodes: Vec<Node>,
-    has_credentials: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,17 +74,11 @@ impl Document {
         if text.len() > MAX_BYTES {
             return None;
         }
-        let mut document =
-            Self { text: Bytes::new(), unescaped: String::new(), nodes: Vec::new(), has_credentials: false };
+        let mut document = Self { text: Bytes::new(), unescaped: String::new(), nodes: Vec::new() };
         let utf8 = std::str::from_utf8(&text).ok()?;
         document.nodes.reserve((utf8.len() / 16).clamp(8, 1024));
         let mut parser = serde_json::Deserializer::from_str(utf8);
-        let tape = Tape {
-            text: utf8,
-            unescaped: &mut document.unescaped,
-            nodes: &mut document.nodes,
-            has_credentials: &mut document.has_credentials,
-        };
+        let tape = Tape { text: utf8, unescaped: &mut document.unescaped, nodes: &mut document.nodes };
         tape.deserialize(&mut parser).ok()?;
         parser.end().ok()?;
         document.text = text;
@@ -97,11 +88,6 @@ impl Document {
     /// The outermost value.
     pub(super) const fn root(&self) -> Value<'_> {
         Value { document: self, at: 0 }
-    }
-
-    /// True when some key, at any depth, names a credential.
-    pub(super) const fn has_credentials(&self) -> bool {
-        self.has_credentials
     }
 
     /// The text that was parsed.
@@ -229,24 +215,11 @@ struct Tape<'t> {
     text: &'t str,
     unescaped: &'t mut String,
     nodes: &'t mut Vec<Node>,
-    has_credentials: &'t mut bool,
 }
 
 impl Tape<'_> {
     fn inner(&mut self) -> Tape<'_> {
-        Tape { text: self.text, unescaped: self.unescaped, nodes: self.nodes, has_credentials: self.has_credentials }
-    }
-
-    /// Notes whether the key that was just read is a credential's.
-    fn note_key(&mut self) {
-        let (text, start, len) = match self.nodes.last() {
-            Some(&Node::Plain { start, len }) => (self.text, start as usize, len as usize),
-            Some(&Node::Unescaped { start, len }) => (&**self.unescaped, start as usize, len as usize),
-            _ => return,
-        };
-        if CREDENTIALS.iter().any(|name| name.len() == len && text.get(start..start + len) == Some(name)) {
-            *self.has_credentials = true;
-        }
+        Tape { text: self.text, unescaped: self.unescaped, nodes: self.nodes }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the text is bounded by MAX_BYTES, the tape by the text")]
@@ -326,7 +299,6 @@ impl<'de> Visitor<'de> for Tape<'_> {
         let at = self.nodes.len();
         self.nodes.push(Node::Object { end: 0 });
         while members.next_key_seed(self.inner())?.is_some() {
-            self.note_key();
             members.next_value_seed(self.inner())?;
         }
         self.nodes[at] = Node::Object { end: self.end() };

@@ -1,6 +1,6 @@
 //! The id of an event, version bh1: which fields, framed how, hashed to what.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use sha2::{Digest, Sha256};
 
@@ -10,8 +10,15 @@ use super::{EventId, SoftKey, canonical::hex_text};
 ///
 /// This text, behind the version and kind line, *is* the hash input; it is kept so that a user can be told why two
 /// events merged.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Fields(String);
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Fields(String);
+
+impl fmt::Debug for Fields {
+    /// Names only: a publisher decides what the values are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name)).finish()
+    }
+}
 
 impl Fields {
     /// Appends a field. The empty string counts as absent.
@@ -53,8 +60,8 @@ impl Fields {
         SoftKey(key)
     }
 
-    /// Name and value of every field, absent ones as `None`.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    /// Name and value of every field in order, absent ones as `None`.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         Lines(&self.0).map(|(name, _, value)| (name, value))
     }
 
