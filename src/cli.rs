@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod failure;
 mod healthcheck;
+mod inspect;
 mod migrate;
 mod output;
 mod run;
@@ -68,7 +69,9 @@ enum Command {
     Healthcheck(healthcheck::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
-    // Places kept: `demo`, `inspect`, `trigger`.
+    /// Show what bellhop makes of messages: ids, keys, fingerprints, and why two merge or not.
+    Inspect(inspect::Args),
+    // Places kept: `demo`, `trigger`.
 }
 
 impl Command {
@@ -80,6 +83,7 @@ impl Command {
             Self::Config(args) => config::run(args, settings),
             Self::Healthcheck(args) => signals.interrupt(healthcheck::run(args, settings)).await,
             Self::Completions(args) => completions::run(args),
+            Self::Inspect(args) => inspect::run(&args),
         }
     }
 
@@ -89,6 +93,7 @@ impl Command {
             Self::Migrate(args) => args.output(),
             Self::Config(args) => args.output(),
             Self::Healthcheck(args) => args.output,
+            Self::Inspect(args) => args.output(),
             Self::Run(_) | Self::Completions(_) => Output::Table,
         }
     }

@@ -136,6 +136,12 @@ impl Basis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 17]);
 
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&canonical::hex_text(&self.0))
+    }
+}
+
 /// The shape an event arrived in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
@@ -227,6 +233,12 @@ impl fmt::Debug for Event {
 /// published twice with a fresh time: worth counting, never a reason to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SoftKey([u8; 16]);
+
+impl fmt::Display for SoftKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&canonical::hex_text(&self.0))
+    }
+}
 
 /// What a Workspace Events subscription says about its own end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
