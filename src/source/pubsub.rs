@@ -73,6 +73,9 @@ pub struct PubsubSource {
     budget: Arc<Budget>,
     answers: Arc<Answers>,
     health: Arc<Health>,
+    /// What reads and probes.
+    supervisors: TaskTracker,
+    /// What must be over before the last answer is known to have been sent.
     tasks: TaskTracker,
     stopping: CancellationToken,
     /// A source that is dropped without `close` still gives back what it holds.
@@ -103,7 +106,7 @@ impl PubsubSource {
         info!(subscription, streams = config.streams, limits.count, limits.bytes, "Pulling from {subscription}");
 
         let stopping = CancellationToken::new();
-        let tasks = TaskTracker::new();
+        let (tasks, supervisors) = (TaskTracker::new(), TaskTracker::new());
         let (sender, deliveries) = mpsc::channel(limits.count.max(1));
         let budget = Arc::new(Budget::new(limits.count, limits.bytes, metrics.clone()));
         let answers = Arc::new(Answers::new(tasks.clone(), metrics.clone()));
@@ -132,12 +135,12 @@ impl PubsubSource {
                 tasks: tasks.clone(),
                 metrics: metrics.clone(),
             };
-            tasks.spawn(supervisor.run(stopping.clone()));
+            supervisors.spawn(supervisor.run(stopping.clone()));
         }
         let stop_probe = stopping.clone();
-        tasks.spawn(async move { probe.run(&stop_probe).await });
+        supervisors.spawn(async move { probe.run(&stop_probe).await });
         let dropped = stopping.clone().drop_guard();
-        Ok(Self { subscription, deliveries, budget, answers, health, tasks, stopping, _dropped: dropped })
+        Ok(Self { subscription, deliveries, budget, answers, health, supervisors, tasks, stopping, _dropped: dropped })
     }
 
     /// Tells at any time, even after the source is gone, whether the subscription answers and is read.
@@ -163,9 +166,15 @@ impl Source for PubsubSource {
     async fn close(mut self: Box<Self>, deadline: Instant) -> Result<(), SourceError> {
         self.stopping.cancel();
         self.deliveries.close();
+        let mut waiting = Vec::new();
         while let Some(delivery) = self.deliveries.recv().await {
-            drop(delivery);
+            waiting.push(delivery);
         }
+        // Given back once the streams are closed: an open one would be sent them again at once, and what is on its way
+        // to a stream that closes stays away for a whole lease.
+        self.supervisors.close();
+        let _ = time::timeout_at(deadline, self.supervisors.wait()).await;
+        drop(waiting);
         self.tasks.close();
         if time::timeout_at(deadline, self.tasks.wait()).await.is_ok() {
             return Ok(());

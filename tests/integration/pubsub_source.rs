@@ -24,7 +24,7 @@ use self::{
 };
 
 /// Longer than anything that is to happen at once may take on a busy machine.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(40);
 
 const LIMITS: Limits = Limits { count: 100, bytes: 64 << 20, max_lease: Duration::from_secs(600) };
 
@@ -386,15 +386,16 @@ async fn a_drain_gives_back_what_was_not_handed_over_while_handlers_still_run() 
     for _ in 0..3 {
         held.push(opened.next().await);
     }
-    let begun = Wall::now();
+    let requests = opened.metrics.pubsub_requests.clone();
+    let given_back =
+        || ["drained", "sent"].iter().map(|result| requests.with_label_values(&["nack", *result]).get()).sum::<u64>();
     let mut closing = tokio::task::JoinSet::new();
     closing.spawn(opened.close());
 
+    // As long as a handler runs, the client extends the lease of all that was not given back.
     let others = subscription.take(47).await;
 
-    assert_eq!(others.len(), 47);
-    // Sooner than a lease could have run out.
-    assert!(begun.elapsed() < ACK_DEADLINE, "{:?}", begun.elapsed());
+    assert_eq!(given_back(), 47);
     for delivery in held {
         assert!(!others.contains(&text(&delivery)));
         delivery.acker.ack().await;

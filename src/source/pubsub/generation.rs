@@ -18,11 +18,10 @@ use super::{
     reason::{Failure, Reason},
 };
 
-/// How long a drain goes on giving back what the server already sent.
+/// How long a drain goes on reading what the server already sent.
 const DRAIN: Duration = Duration::from_millis(200);
-/// A reader that waits for so long has given back all there was.
-const QUIET: Duration = Duration::from_millis(20);
-
+/// A reader that waits for so long has read all there was.
+const QUIET: Duration = Duration::from_millis(100);
 /// A stream and its reader. Dropped, it is retired.
 #[derive(Debug)]
 pub(super) struct Generation {
@@ -48,8 +47,10 @@ impl Generation {
         let beat = Arc::clone(&pulse);
         let (tell, end) = oneshot::channel();
         tasks.spawn(async move {
-            let failure = reader::read(&mut stream, &inlet, &beat).await;
+            let mut kept = Vec::new();
+            let failure = reader::read(&mut stream, &inlet, &beat, &mut kept).await;
             drop((stream, inlet));
+            drop(kept);
             // Nobody listens to a retired reader.
             let _ = tell.send(failure);
             flushed.shutdown().await;
@@ -72,7 +73,7 @@ impl Generation {
     }
 
     /// The last part of its life: goes on reading for a moment, so that what waits in the client goes back now and not
-    /// with the last handler, then retires. The reader gives everything back since the inlet is stopping.
+    /// with the last handler, then retires. The reader gives it all back once the stream is closed.
     pub(super) async fn drain(self) {
         let quiet = self.pulse.silent_for(QUIET);
         // In time or not: what is left goes back with the last answer.

@@ -26,12 +26,12 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    /// Waits for the budget, then hands the message over. Once stopping, the message goes straight back.
-    pub(super) async fn hand_over(&self, message: Message, handle: Handler) {
+    /// Waits for the budget, then hands the message over. Once stopping, its handle comes back: to be dropped when the
+    /// stream is closed, since an open one would be sent the message again at once.
+    pub(super) async fn hand_over(&self, message: Message, handle: Handler) -> Option<Handler> {
         let Some(permit) = self.budget.take(size(&message), &self.stopping).await else {
-            handle.nack();
             self.metrics.pubsub_requests.with_label_values(&["nack", "drained"]).inc();
-            return;
+            return Some(handle);
         };
         let raw = Arc::new(raw_event(message, handle.delivery_attempt()));
         let delivery = match raw.delivery_attempt {
@@ -44,6 +44,7 @@ impl Inlet {
         let acker = PubsubAcker::new(handle, raw.message_id.clone(), Arc::clone(&self.answers), permit);
         // Never full: it has a place for each message of the budget. Closed: the acker nacks.
         let _ = self.deliveries.send(Delivery { raw, acker: Box::new(acker) }).await;
+        None
     }
 }
 

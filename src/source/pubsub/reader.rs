@@ -5,7 +5,7 @@
 //! once something came. So this file races that wait against nothing, not against a clock and not against a stop; the
 //! stream's own shutdown token ends it. A test reads this file and holds it to that.
 
-use google_cloud_pubsub::subscriber::MessageStream;
+use google_cloud_pubsub::subscriber::{MessageStream, handler::Handler};
 
 use super::{
     inlet::Inlet,
@@ -13,14 +13,15 @@ use super::{
     reason::{Failure, Reason},
 };
 
-/// Hands over every message until the stream ends. Between two messages it waits for nothing but their budget.
-pub(super) async fn read(stream: &mut MessageStream, inlet: &Inlet, pulse: &Pulse) -> Failure {
+/// Hands over every message until the stream ends. Between two messages it waits for nothing but their budget. What
+/// comes while the source is stopping is kept in `kept`.
+pub(super) async fn read(stream: &mut MessageStream, inlet: &Inlet, pulse: &Pulse, kept: &mut Vec<Handler>) -> Failure {
     loop {
         pulse.listens();
         let next = stream.next().await;
         pulse.received();
         match next {
-            Some(Ok((message, handle))) => inlet.hand_over(message, handle).await,
+            Some(Ok((message, handle))) => kept.extend(inlet.hand_over(message, handle).await),
             Some(Err(error)) => return Failure::from(&error),
             None => return Failure::new(Reason::Ended, "the stream ended"),
         }

@@ -86,7 +86,8 @@ impl Subscription {
         self.publisher().await.publish(request).await.unwrap();
     }
 
-    /// Takes and acks until there were so many, as another process would.
+    /// Takes and acks until there were so many, as another process would. The emulator may send what was given back to
+    /// the closed stream first: then it takes one deadline.
     pub(super) async fn take(&self, count: usize) -> Vec<String> {
         let mut subscriber = self.subscriber().await;
         let mut texts = Vec::new();
@@ -94,6 +95,7 @@ impl Subscription {
         while texts.len() < count {
             assert!(Instant::now() < end, "only {} of {count} came", texts.len());
             texts.extend(self.pull(&mut subscriber).await);
+            time::sleep(Duration::from_millis(20)).await;
         }
         texts
     }
