@@ -3,6 +3,8 @@
 /// Holds the modules, so that their files stand in a folder of the same name.
 #[cfg(test)]
 mod integration {
+    mod examples;
+    mod handlers;
     mod postgres_store;
     mod sqlite_store;
 }
