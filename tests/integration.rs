@@ -4,5 +4,6 @@
 #[cfg(test)]
 mod integration {
     mod postgres_store;
+    mod pubsub_server;
     mod sqlite_store;
 }

@@ -1,0 +1,1 @@
+//! Google's clients for Python and Node, each in its own process.
