@@ -9,7 +9,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{net::TcpListener, task::JoinHandle, time};
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Status, transport::Server};
+use tonic::{Status, service::Routes, transport::Server};
 
 mod admin;
 mod answers;
@@ -20,6 +20,7 @@ mod message;
 mod names;
 pub mod proto;
 mod publisher;
+mod rest;
 mod shared;
 mod streaming;
 mod subscriber;
@@ -147,10 +148,11 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     let subscriber = SubscriberServer::new(SubscriberApi(Arc::clone(&shared)))
         .max_decoding_message_size(MAX_WIRE_BYTES)
         .max_encoding_message_size(usize::MAX);
+    let grpc = Routes::new(publisher).add_service(subscriber).into_axum_router();
     let served = Server::builder()
         .tcp_nodelay(true)
-        .add_service(publisher)
-        .add_service(subscriber)
+        .accept_http1(true)
+        .add_routes(Routes::from(rest::routes(grpc, &shared)))
         .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shared.stop.clone().cancelled_owned())
         .await;
     if let Err(error) = served {

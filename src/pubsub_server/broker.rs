@@ -221,7 +221,7 @@ fn dead_letter(dead: &PubsubMessage, subscription: &str, attempts: u32) -> Pubsu
     copy
 }
 
-fn timestamp(at: DateTime<Utc>) -> prost_types::Timestamp {
+pub(super) fn timestamp(at: DateTime<Utc>) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: at.timestamp(),
         nanos: i32::try_from(at.timestamp_subsec_nanos()).unwrap_or_default(),
