@@ -11,6 +11,7 @@ mod integration {
     mod harness;
     mod house;
     mod postgres_store;
+    mod pubsub_server;
     mod pubsub_source;
     mod sqlite_store;
 }
