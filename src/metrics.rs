@@ -40,6 +40,8 @@ pub struct Metrics {
     pub events_claimed: IntCounterVec,
     pub events_finished: IntCounterVec,
     pub events_skipped: IntCounterVec,
+    pub events_suspected_duplicate: IntCounterVec,
+    pub workspace_subscription_warnings: IntCounterVec,
     pub quarantined: IntCounterVec,
     pub quarantined_events: IntGaugeVec,
     pub quarantine_oldest_timestamp: Gauge,
@@ -103,6 +105,16 @@ impl Metrics {
                 &["event_type", "outcome"],
             )?,
             events_skipped: new.counters("events_skipped_total", "Events a rule skipped.", &["event_type"])?,
+            events_suspected_duplicate: new.counters(
+                "events_suspected_duplicate_total",
+                "Events alike in all but time within two minutes; handled all the same.",
+                &["event_type"],
+            )?,
+            workspace_subscription_warnings: new.counters(
+                "workspace_subscription_warnings_total",
+                "Notices that a Workspace Events subscription ends or is suspended.",
+                &["warning"],
+            )?,
             quarantined: new.counters("quarantined_total", "Events put in quarantine.", &["reason"])?,
             quarantined_events: new.gauges("quarantined_events", "Open quarantine rows.", &["reason"])?,
             quarantine_oldest_timestamp: new.float(
@@ -163,6 +175,9 @@ impl Metrics {
         }
         for reason in ["fenced", "expired"] {
             self.claims_lost.with_label_values(&[reason]);
+        }
+        for warning in ["expiring", "expired", "suspended"] {
+            self.workspace_subscription_warnings.with_label_values(&[warning]);
         }
         for delivery in ["first", "redelivered", "unknown"] {
             self.pubsub_messages_received.with_label_values(&[delivery]);
@@ -248,6 +263,7 @@ mod tests {
         metrics.events_claimed.with_label_values(&["MESSAGE", "claimed"]);
         metrics.events_finished.with_label_values(&["MESSAGE", "done"]);
         metrics.events_skipped.with_label_values(&["MESSAGE"]);
+        metrics.events_suspected_duplicate.with_label_values(&["MESSAGE"]);
         metrics.handler_duration.with_label_values(&["MESSAGE", "ok"]);
         metrics.event_queue_delay.with_label_values(&["MESSAGE"]);
         metrics.event_end_to_end.with_label_values(&["MESSAGE"]);

@@ -12,6 +12,7 @@ mod intake;
 mod parking;
 mod processor;
 mod renewal;
+mod repeats;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use self::{
     parking::{Lot, Parked},
     processor::{Attempt, Processor},
     renewal::Renewal,
+    repeats::Repeats,
     report::Reporter,
 };
 use crate::{
@@ -104,7 +106,8 @@ pub fn longest_hold(longest_timeout: Duration, lease: Lease) -> Duration {
 pub struct Worker {
     processor: Arc<Processor>,
     flights: Arc<Flights>,
-    rules: Arc<Rules>,
+    repeats: Repeats,
+    rules: Rules,
     upkeep: Arc<dyn Upkeep>,
     config: Config,
     scope: String,
@@ -141,7 +144,8 @@ impl Worker {
         Self {
             processor: Arc::new(processor),
             flights: Arc::default(),
-            rules: Arc::new(rules),
+            repeats: Repeats::default(),
+            rules,
             upkeep,
             config,
             scope,
@@ -252,7 +256,10 @@ impl Worker {
         let key = Key::derive(&self.scope, &event);
         match self.flights.board((key, event.fingerprint), acker) {
             None => self.processor.report.merged(&event),
-            Some(flight) => self.start(Attempt { event, key, ruling, flight, received_at }),
+            Some(flight) => {
+                self.processor.report.noticed(&event, self.repeats.is_repeat(&event));
+                self.start(Attempt { event, key, ruling, flight, received_at });
+            }
         }
     }
 

@@ -63,6 +63,19 @@ impl Reporter {
         self.tell(event, Happening::Skipped);
     }
 
+    /// What is odd about an event that will be handled like any other.
+    pub(super) fn noticed(&self, event: &Event, repeat: bool) {
+        if repeat {
+            self.metrics.events_suspected_duplicate.with_label_values(&[event.type_label()]).inc();
+            debug!(event_id = %event.id, event_type = event.event_type, "Like another event of the last two minutes");
+        }
+        if let Some(warning) = event.lifecycle_warning() {
+            let warning = warning.as_str();
+            self.metrics.workspace_subscription_warnings.with_label_values(&[warning]).inc();
+            warn!(event_id = %event.id, warning, "The Workspace Events subscription is {warning}: renew it");
+        }
+    }
+
     pub(super) fn merged(&self, event: &Event) {
         self.claimed(event, "duplicate");
         self.tell(event, Happening::Merged);
