@@ -157,3 +157,146 @@ impl Ask<'_> {
         Decision::Wait { wake_in: self.lease.length(), why: Wait::Suspect }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        claim::{Budget, Key, Nonce},
+        event::{EventId, RawEvent},
+    };
+
+    const LEASE: Lease = Lease::new(Duration::from_secs(60));
+    const BUDGET: Budget = Budget { max_failures: 8, max_lost: 3 };
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn intent(nonce: u128, strict: bool, suspect: bool) -> ClaimIntent {
+        ClaimIntent {
+            key: Key::from(Uuid::from_u128(1)),
+            event_id: EventId::new("bh1-ix-1"),
+            event_type: "MESSAGE".to_owned(),
+            fingerprint: Fingerprint([1; 17]),
+            nonce: Nonce::from(Uuid::from_u128(nonce)),
+            strict,
+            budget: BUDGET,
+            timeout: MINUTE,
+            born: now(),
+            suspect,
+            raw: Arc::new(RawEvent::default()),
+        }
+    }
+
+    /// Every row that owner 1 may have left.
+    fn rows() -> Vec<Row> {
+        let mut rows = Vec::new();
+        for state in [State::Running, State::Done, State::Retry, State::Quarantined] {
+            for phase in [Phase::NotBegun, Phase::MayHaveRun, Phase::ReplyPending] {
+                for (strict, due, failures, lost) in (0..36).map(|n| (n % 2 == 0, n % 4 < 2, n / 4 % 3, n / 12)) {
+                    let at = if due { before(now(), MINUTE * 2) } else { after(now(), MINUTE) };
+                    rows.push(Row {
+                        state,
+                        phase,
+                        strict,
+                        failures: [0, 1, BUDGET.max_failures][failures],
+                        lost: [0, 1, BUDGET.max_lost][lost],
+                        epoch: 5,
+                        lease_until: at,
+                        not_before: Some(at),
+                        ..Row::first(&intent(1, strict, false), before(now(), MINUTE * 5), LEASE)
+                    });
+                }
+            }
+        }
+        rows
+    }
+
+    /// Calls `check` with every row, every claimer, and the answer.
+    fn for_all(check: impl Fn(&Row, &ClaimIntent, &Decision)) {
+        for row in rows() {
+            for nonce in [1, 2] {
+                for (strict, suspect) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let intent = intent(nonce, strict, suspect);
+                    let ask = Ask { intent: &intent, now: now(), lease: LEASE, retention: MINUTE * 60 * 24 * 10 };
+                    check(&row, &intent, &decide(Some(&row), &ask));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_strict_event_that_may_have_run_is_nobody_elses() {
+        for_all(|row, intent, decision| {
+            let strict = row.strict || intent.strict;
+            if strict && row.phase == Phase::MayHaveRun && row.nonce != intent.nonce {
+                assert!(!matches!(decision, Decision::Mine(_)), "{row:?} {intent:?} {decision:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_new_owner_has_the_next_epoch_and_the_old_one_its_own() {
+        for_all(|row, intent, decision| {
+            if let Decision::Mine(mine) = decision {
+                let own = row.nonce == intent.nonce;
+                assert_eq!((mine.nonce, mine.epoch), (intent.nonce, if own { 5 } else { 6 }), "{row:?}");
+                assert_eq!(own && row.state != State::Running, false, "{row:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_live_owner_nor_before_its_time_nor_when_final() {
+        for_all(|row, intent, decision| {
+            if let Decision::Mine(_) | Decision::Quarantine(..) = decision {
+                let over = row.lease_until < now();
+                assert!(row.nonce == intent.nonce || over, "{row:?} {decision:?}");
+                assert!(matches!(row.state, State::Running | State::Retry), "{row:?} {decision:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn an_event_that_lost_an_owner_is_claimed_only_with_the_permit() {
+        for_all(|row, intent, decision| {
+            let suspect = row.lost > 0 || row.state == State::Running;
+            let other = row.nonce != intent.nonce;
+            if let (Decision::Mine(_), true, true) = (decision, suspect, other) {
+                assert!(intent.suspect || row.phase == Phase::ReplyPending, "{row:?} {intent:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn budgets_are_never_passed_and_what_is_put_aside_keeps_its_name() {
+        for_all(|row, intent, decision| match decision {
+            Decision::Mine(mine) if mine.phase != Phase::ReplyPending && row.nonce != intent.nonce => {
+                assert!(mine.lost <= BUDGET.max_lost && row.failures <= BUDGET.max_failures, "{row:?}");
+                assert!(row.state != State::Retry || row.failures < BUDGET.max_failures, "{row:?}");
+            }
+            Decision::Quarantine(aside, reason) => {
+                assert_eq!((aside.nonce, aside.epoch, aside.state), (row.nonce, row.epoch, State::Quarantined));
+                assert_eq!(Reason::from_name(&aside.note), Some(*reason));
+            }
+            _ => {}
+        });
+    }
+
+    #[test]
+    fn a_strict_claim_begins_as_not_begun_and_promises_no_deadline_yet() {
+        for_all(|row, intent, decision| {
+            if let (Decision::Mine(mine), true) = (decision, row.nonce != intent.nonce) {
+                let lax = mine.phase == Phase::MayHaveRun;
+                assert_eq!(mine.strict, row.strict || intent.strict);
+                assert_eq!((lax, mine.deadline.is_some()), (!mine.strict && row.phase != Phase::ReplyPending, lax));
+            }
+        });
+    }
+}

@@ -11,21 +11,19 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{
-    ClaimLog, ClaimRecord, ClaimStore, Counts, QuarantineRow, Readiness, Requeued, StoreError, Upkeep,
-    record::EXPIRE_AT_ONCE,
-};
+use super::{ClaimStore, StoreError};
 use crate::{
     claim::{
         Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Lease, Phase, Standing, Step, StoredReply, Wait,
         decide::{Ask, Decision, decide},
-        row::{Change, Retry, Row, Verdict, before},
+        row::{Change, Retry, Row, Verdict},
     },
     clock::{Clock, Steady},
     outcome::{Detail, Outcome, Reason},
 };
 use quarantine::{Entry, Quarantine};
 
+mod operators;
 mod quarantine;
 
 /// Finished events remembered unless told otherwise: some 40 MB.
@@ -223,101 +221,19 @@ const fn unless_lost(change: Change) -> Result<(), StoreError> {
     }
 }
 
-#[async_trait]
-impl ClaimLog for MemoryStore {
-    async fn quarantined(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
-        Ok(self.tables().quarantine.newest(limit))
-    }
-
-    async fn show(&self, key: Key) -> Result<Option<ClaimRecord>, StoreError> {
-        Ok(self.tables().claims.get(&key).cloned().map(ClaimRecord::from))
-    }
-
-    async fn requeue(&self, seq: i64, _by: &str) -> Result<Requeued, StoreError> {
-        let now = self.clock.now();
-        let mut tables = self.tables();
-        let Tables { claims, quarantine, .. } = &mut *tables;
-        let Some(entry) = quarantine.open(seq) else { return Ok(Requeued::NotFound) };
-        let posts_only = entry.row.reason == Reason::ReplyUndelivered;
-        if entry.row.reason == Reason::Mismatch || (posts_only && !claims.contains_key(&entry.row.key)) {
-            return Ok(Requeued::NoPayload);
-        }
-        let row = claims.entry(entry.row.key).or_insert_with(|| entry.forgotten_claim(now));
-        if row.nonce == entry.row.nonce && row.may_still_run(now) {
-            return Ok(Requeued::MayStillRun);
-        }
-        match row.requeue(entry.row.nonce, posts_only, now) {
-            Change::Made => {
-                entry.request();
-                Ok(Requeued::Yes)
-            }
-            Change::Repeated | Change::Lost => Ok(Requeued::NotFound),
-        }
-    }
-
-    async fn close(&self, seq: i64, _resolution: &str) -> Result<bool, StoreError> {
-        let now = self.clock.now();
-        Ok(self.tables().quarantine.open(seq).map(|entry| entry.settle(now)).is_some())
-    }
-
-    async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
-        let tables = self.tables();
-        let now = self.clock.now();
-        let due = |key: &Key| {
-            let standing = tables.claims.get(key).map(|row| row.view(now, self.lease).standing);
-            !matches!(standing, Some(Standing::Wait(_)))
-        };
-        Ok(tables.quarantine.requested(limit, due))
-    }
-}
-
-#[async_trait]
-impl Upkeep for MemoryStore {
-    async fn prepare(&self) -> Result<Readiness, StoreError> {
-        Ok(Readiness::Ready)
-    }
-
-    async fn expire(&self, quarantine_retention: Duration) -> Result<u64, StoreError> {
-        let now = self.clock.now();
-        let mut tables = self.tables();
-        let limit = before(now, self.retention);
-        let old: Vec<_> = tables
-            .claims
-            .values()
-            .filter(|row| row.finished_at.is_some() && row.first_seen_at < limit)
-            .map(|row| row.key)
-            .take(usize::from(EXPIRE_AT_ONCE))
-            .collect();
-        for key in &old {
-            tables.forget(*key);
-        }
-        let payloads = tables.quarantine.expire(before(now, quarantine_retention));
-        Ok(u64::try_from(old.len() + payloads).unwrap_or(u64::MAX))
-    }
-
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        let tables = self.tables();
-        let now = self.clock.now();
-        let count = |holds: &dyn Fn(&Row) -> bool| {
-            u64::try_from(tables.claims.values().filter(|row| holds(row)).count()).unwrap_or(u64::MAX)
-        };
-        Ok(Counts {
-            quarantined: tables.quarantine.open_by_reason(),
-            oldest_quarantined_at: tables.quarantine.oldest_open(),
-            stale: count(&|row| row.is_stale(now, self.lease)),
-            stranded: count(&|row| row.is_stranded(now)),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, Utc};
 
     use super::*;
-    use crate::testing::{
-        clock::TestClock,
-        conformance::{self, Bench, Place, Process, Reach, Settings},
+    use crate::{
+        claim::{Budget, Nonce},
+        clock::SystemClock,
+        event::{EventId, Fingerprint},
+        testing::{
+            clock::TestClock,
+            conformance::{self, Bench, Place, Process, Reach, Settings},
+        },
     };
 
     #[derive(Debug)]
@@ -358,5 +274,47 @@ mod tests {
         let clock = TestClock::starting_at(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
 
         conformance::run(&InMemory(Arc::new(clock)), 1).await;
+    }
+    fn intent() -> Arc<ClaimIntent> {
+        let key = uuid::Uuid::new_v4();
+        Arc::new(ClaimIntent {
+            key: Key::from(key),
+            event_id: EventId::new(key.to_string()),
+            event_type: "MESSAGE".to_owned(),
+            fingerprint: Fingerprint([1; 17]),
+            nonce: Nonce::random(),
+            strict: false,
+            budget: Budget { max_failures: 8, max_lost: 3 },
+            timeout: Duration::from_secs(60),
+            born: Utc::now(),
+            suspect: false,
+            raw: Arc::default(),
+        })
+    }
+
+    #[tokio::test]
+    async fn the_oldest_finished_events_are_forgotten_and_those_in_flight_never() {
+        let days = Duration::from_secs(10 * 86_400);
+        let store = MemoryStore::new(Lease::new(Duration::from_secs(60)), days, Arc::new(SystemClock)).remembering(100);
+        let mut in_flight = Vec::new();
+        let mut finished = Vec::new();
+
+        for _ in 0..500 {
+            let (running, done) = (intent(), intent());
+            for event in [&running, &done] {
+                assert!(matches!(store.claim(event).await, Ok(Claimed::Mine(_))));
+            }
+            store.settle(&ClaimRef::unanswered(Arc::clone(&done)), &Outcome::Done).await.unwrap();
+            in_flight.push(running.key);
+            finished.push(done.key);
+        }
+
+        let known = async |keys: &[Key]| {
+            let views = store.look(keys).await.unwrap();
+            views.iter().filter(|view| view.standing != Standing::Absent).count()
+        };
+        assert_eq!(known(&in_flight).await, 500);
+        assert_eq!(known(&finished[400..]).await, 100);
+        assert!(known(&finished).await <= 200);
     }
 }

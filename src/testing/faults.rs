@@ -16,58 +16,13 @@ use crate::{
     outcome::Outcome,
     store::{ClaimStore, Counts, Readiness, StoreError, Upkeep},
 };
+pub use script::{Call, Fault, Method};
 
-/// What happens to one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing: the call goes through. For the calls before the one that is to fail.
-    None,
-    /// The answer is `Unknown`; nothing was written.
-    BeforeWrite,
-    /// It was written; the answer is `Unknown`.
-    AfterWrite,
-    /// The answer is `Unknown`; it is written when [`FaultStore::deliver_late`] says so. A late look or renewal never
-    /// arrives.
-    Late,
-    /// The answer is `ClaimLost`, for a renewal that none was renewed; nothing was written.
-    ClaimLost,
-    /// The answer is `Contention`; nothing was written.
-    Contention,
-    /// The answer is `Refused`; nothing was written.
-    Refused,
-    /// The call goes through after so long.
-    Slow(Duration),
-}
+mod script;
 
-/// The calls of a claim store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// `claim`
-    Claim,
-    /// `advance`
-    Advance,
-    /// `renew`
-    Renew,
-    /// `settle`
-    Settle,
-    /// `look`
-    Look,
-}
-
-/// A call that was made, whatever became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
-    /// `claim`
-    Claim(Key),
-    /// `advance`
-    Advance(Key, Step),
-    /// `renew`
-    Renew(Vec<Key>),
-    /// `settle`
-    Settle(Key, Outcome),
-    /// `look`
-    Look(Vec<Key>),
-}
+#[derive(Debug, thiserror::Error)]
+#[error("injected fault")]
+struct Injected;
 
 /// A write that is still under way.
 #[derive(Debug)]
@@ -93,10 +48,6 @@ pub struct FaultStore {
     down: AtomicBool,
     script: Mutex<Script>,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("injected fault")]
-struct Injected;
 
 impl FaultStore {
     /// A store without faults so far.

@@ -13,7 +13,7 @@ use crate::{
     claim::{ClaimIntent, Key, Nonce, State, row::Row},
     event::RawEvent,
     outcome::{Detail, Reason},
-    store::QuarantineRow,
+    store::{QuarantineRow, record::EXPIRE_AT_ONCE},
 };
 
 /// Rows kept. Beyond it the oldest goes, settled ones first: this store is for development.
@@ -146,7 +146,7 @@ impl Quarantine {
 
     pub(super) fn expire(&mut self, limit: DateTime<Utc>) -> usize {
         let old = self.entries.values().filter(|entry| entry.settled_at.is_some() && entry.row.quarantined_at < limit);
-        let old: Vec<_> = old.map(|entry| entry.row.seq).take(usize::from(super::EXPIRE_AT_ONCE)).collect();
+        let old: Vec<_> = old.map(|entry| entry.row.seq).take(usize::from(EXPIRE_AT_ONCE)).collect();
         old.iter().for_each(|seq| self.remove(*seq));
         old.len()
     }
