@@ -4,5 +4,6 @@
 #[cfg(test)]
 mod integration {
     mod postgres_store;
+    mod pubsub_source;
     mod sqlite_store;
 }
