@@ -7,7 +7,7 @@
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
 //! | 2 engine | [`worker`] [`sweeper`] |
-//! | 3 adapters | below the ports: `source::pubsub`, `store::{postgres,sqlite,memory}`, `handler::{http,exec,echo}` |
+//! | 3 adapters | below the ports: `source::pubsub`, `store::{postgres,sqlite,memory}`, `handler::{http,exec,echo}`; [`pubsub_server`] |
 //! | 4 application | [`server`] [`config`] [`telemetry`] [`app`] [`cli`] |
 //!
 //! Data goes one way: source → event → claim → handle → settle → ack or nack.
@@ -31,6 +31,9 @@ pub mod store;
 // Floor 2: engine.
 pub mod sweeper;
 pub mod worker;
+
+// Floor 3: adapters.
+pub mod pubsub_server;
 
 // Floor 4: application.
 pub mod app;

@@ -112,3 +112,6 @@ fn router(health: Health, metrics: Metrics) -> Router {
         .method_not_allowed_fallback(error::method_not_allowed)
         .with_state(Shown { health, metrics })
 }
+
+#[cfg(test)]
+mod tests;

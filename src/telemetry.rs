@@ -69,3 +69,6 @@ fn report(panicked: &panic::PanicHookInfo<'_>) {
     let place = panicked.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "Panicked: {what}");
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod faults;
 pub mod handler;
 pub mod source;

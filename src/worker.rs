@@ -5,6 +5,7 @@
 
 mod breaker;
 mod call;
+mod claiming;
 mod config;
 mod flights;
 mod intake;
@@ -12,6 +13,8 @@ mod parking;
 mod processor;
 mod renewal;
 mod report;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::{sync::Arc, time::Duration};
@@ -128,6 +131,7 @@ impl Worker {
             lot,
             renewal,
             report: Reporter { metrics, clock, observer },
+            lease,
             backoff,
             slots: Semaphore::new(config.concurrency),
             suspects: Arc::new(Semaphore::new(1)),

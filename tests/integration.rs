@@ -1,9 +1,17 @@
 //! The one integration-test binary: real servers, the real binary.
+//!
+//! The modules live in `tests/integration/`. Run it with `make test`, or one test of it with
+//! `tests/run.sh cargo test --features testing --test integration -- NAME`.
 
 /// Holds the modules, so that their files stand in a folder of the same name.
 #[cfg(test)]
 mod integration {
+    mod examples;
+    mod handlers;
+    mod harness;
+    mod house;
     mod postgres_store;
+    mod pubsub_server;
     mod pubsub_source;
     mod sqlite_store;
 }

@@ -1,6 +1,6 @@
 //! Workspace add-on events: no type field, the payload's key is the type.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use super::document::Value;
 
@@ -41,10 +41,6 @@ pub(super) fn recognise(root: Value<'_>) -> Option<Addon<'_>> {
 
 /// The keys ending in `Payload` whose (last) value is an object, sorted.
 fn payload_keys(chat: Value<'_>) -> Vec<&str> {
-    let mut last = BTreeMap::new();
-    for (key, value) in chat.members().filter(|(key, _)| key.ends_with(b"Payload")) {
-        last.insert(key, value.is_object());
-    }
-    let keys = last.into_iter().filter(|(_, is_object)| *is_object);
-    keys.filter_map(|(key, _)| std::str::from_utf8(key).ok()).collect()
+    let objects = chat.last_members().into_iter().filter(|(key, value)| key.ends_with(b"Payload") && value.is_object());
+    objects.filter_map(|(key, _)| std::str::from_utf8(key).ok()).collect()
 }

@@ -1,6 +1,6 @@
 //! Chat interaction events, classic and add-on: what they are, what identifies them, what is read from them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cmp::Ordering};
 
 use super::{
     Basis, ChatEvent, Command, Shape, addon,
@@ -204,29 +204,35 @@ impl<'d> Interaction<'d> {
         canon.raw(b",s1:p=[");
         for (index, (key, value)) in self.parameters().into_iter().enumerate() {
             canon.raw(if index == 0 { b"[" } else { b",[" });
-            canon.raw(&key);
+            canon.string(key);
             canon.raw(b",");
-            canon.raw(&value);
+            match value {
+                Some(value) => canon.value(value),
+                None => canon.string(b""),
+            }
             canon.raw(b"]");
         }
         canon.raw(b"]}");
         Some(canon.into_sink().finish())
     }
 
-    /// Key and value of every parameter in canonical bytes, sorted, each pair once. Classic events give them twice.
-    fn parameters(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// Key and value of every parameter, sorted, each pair once: classic events give them twice. A value that is left
+    /// out is the empty string, as protobuf JSON leaves it out.
+    fn parameters(&self) -> Vec<(&'d [u8], Option<Value<'d>>)> {
         let listed = self.action().and_then(|action| action.get("parameters"));
-        let mut pairs: Vec<(&[u8], Option<Value<'d>>)> = Vec::new();
-        for one in listed.into_iter().flat_map(Value::elements) {
-            let key = one.get("key").and_then(Value::text).unwrap_or_default();
-            pairs.push((key.as_bytes(), one.get("value")));
-        }
+        let listed = listed.into_iter().flat_map(Value::elements);
         let mapped = self.common().and_then(|common| common.get("parameters"));
-        pairs.extend(mapped.into_iter().flat_map(Value::members).map(|(key, value)| (key, Some(value))));
-        let mut pairs: Vec<_> = pairs.into_iter().map(|(key, value)| (key, plain(value), canonical(value))).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs.into_iter().map(|(key, _, value)| (canonical_text(key), value)).collect()
+        let mapped = mapped.into_iter().flat_map(Value::last_members).map(|(key, value)| (key, Some(value)));
+        let mut pairs: Vec<_> = listed
+            .map(|one| (one.get("key").and_then(Value::text).unwrap_or_default().as_bytes(), one.get("value")))
+            .chain(mapped)
+            .collect();
+        let order = |a: &(&[u8], Option<Value<'d>>), b: &(&[u8], Option<Value<'d>>)| {
+            a.0.cmp(b.0).then_with(|| compare(a.1, b.1))
+        };
+        pairs.sort_unstable_by(order);
+        pairs.dedup_by(|a, b| order(a, b).is_eq());
+        pairs
     }
 
     /// The typed view.
@@ -266,32 +272,30 @@ fn print_time(value: Value<'_>) -> String {
     match (Instant::read(value), value.text()) {
         (Some(instant), _) => instant.to_string(),
         (None, Some(text)) => format!("raw:{text}"),
-        (None, None) => format!("raw:{}", String::from_utf8_lossy(&canonical(Some(value)))),
+        (None, None) => format!("raw:{}", String::from_utf8_lossy(&canonical(value))),
     }
 }
 
-/// Sort order of a parameter's value: the bytes of a string; others by their canonical bytes behind it.
-fn plain(value: Option<Value<'_>>) -> Vec<u8> {
-    match value.map(Value::kind) {
-        None => Vec::new(),
-        Some(Kind::Text(text)) => text.to_vec(),
-        Some(_) => canonical(value),
+/// Order of parameter values: strings by their bytes, before others by their canonical bytes.
+fn compare(a: Option<Value<'_>>, b: Option<Value<'_>>) -> Ordering {
+    fn text(value: Option<Value<'_>>) -> Option<&[u8]> {
+        match value.map(Value::kind) {
+            None => Some(&[]),
+            Some(Kind::Text(text)) => Some(text),
+            Some(_) => None,
+        }
+    }
+    match (text(a), text(b)) {
+        (Some(a), Some(b)) => a.cmp(b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.map(canonical).cmp(&b.map(canonical)),
     }
 }
 
-/// Canonical bytes; a value that is left out is the empty string, as protobuf JSON leaves it out.
-fn canonical(value: Option<Value<'_>>) -> Vec<u8> {
+fn canonical(value: Value<'_>) -> Vec<u8> {
     let mut canon = Canon::new(Vec::new(), Scrub::default());
-    match value {
-        Some(value) => canon.value(value),
-        None => canon.string(b""),
-    }
-    canon.into_sink()
-}
-
-fn canonical_text(text: &[u8]) -> Vec<u8> {
-    let mut canon = Canon::new(Vec::new(), Scrub::default());
-    canon.string(text);
+    canon.value(value);
     canon.into_sink()
 }
 
@@ -300,7 +304,7 @@ pub(super) fn number_text(value: Value<'_>) -> Option<String> {
     match value.kind() {
         Kind::Unsigned(number) => Some(number.to_string()),
         Kind::Signed(number) => Some(number.to_string()),
-        Kind::Float(_) => String::from_utf8(canonical(Some(value))).ok(),
+        Kind::Float(_) => String::from_utf8(canonical(value)).ok(),
         _ => None,
     }
 }

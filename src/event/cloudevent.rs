@@ -42,13 +42,7 @@ pub(super) fn recognise<'d>(
     document: Option<&'d Document>,
 ) -> Option<CloudEvent<'d>> {
     if attribute(attributes, "ce-type").is_some_and(|value| !value.is_empty()) {
-        let names = attributes.keys().filter_map(|name| {
-            let name = name.to_ascii_lowercase();
-            name.starts_with("ce-").then_some(name)
-        });
-        let attributes = names
-            .filter_map(|name| Some((name.strip_prefix("ce-")?.to_owned(), attribute(attributes, &name)?.to_owned())))
-            .collect();
+        let attributes = binary(attributes);
         let data = match document {
             Some(document) => Data::Part(document.root(), body.clone()),
             None if body.is_empty() => Data::Absent,
@@ -73,6 +67,20 @@ fn attribute<'a>(attributes: &'a BTreeMap<String, String>, name: &str) -> Option
     exact.or_else(other).map(String::as_str)
 }
 
+/// Attributes named `ce-…` in any case, without it; of two that differ only in case the lower one.
+fn binary(attributes: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (name, value) in attributes {
+        let lower = name.to_ascii_lowercase();
+        if let Some(short) = lower.strip_prefix("ce-")
+            && (lower == *name || !found.contains_key(short))
+        {
+            found.insert(short.to_owned(), value.clone());
+        }
+    }
+    found
+}
+
 fn structured<'d>(event: Value<'d>, body: &Bytes) -> CloudEvent<'d> {
     let mut attributes = BTreeMap::new();
     for (name, value) in event.members() {
@@ -86,9 +94,11 @@ fn structured<'d>(event: Value<'d>, body: &Bytes) -> CloudEvent<'d> {
             Kind::Bool(value) => Some(value.to_string()),
             _ => number_text(value),
         };
-        if let Some(text) = text {
-            attributes.insert(name.to_owned(), text);
-        }
+        // Given twice, the last one wins, also when it is no attribute.
+        match text {
+            Some(text) => attributes.insert(name.to_owned(), text),
+            None => attributes.remove(name),
+        };
     }
     let encoded =
         || event.get("data_base64").and_then(Value::text).and_then(|text| unwrap::base64_bytes(text.as_bytes()));

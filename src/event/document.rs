@@ -178,6 +178,15 @@ impl<'d> Value<'d> {
         })
     }
 
+    /// Keys and values sorted by key, of equal keys the last.
+    pub(super) fn last_members(self) -> Vec<(&'d [u8], Self)> {
+        let mut members: Vec<_> = self.members().collect();
+        members.reverse();
+        members.sort_by_key(|(key, _)| *key);
+        members.dedup_by_key(|(key, _)| *key);
+        members
+    }
+
     /// The elements of an array; nothing for anything else.
     pub(super) fn elements(self) -> impl Iterator<Item = Self> {
         let document = self.document;

@@ -6,12 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    sync::{Semaphore, SemaphorePermit},
     time::{self, Instant},
 };
 
 use super::{
     call,
+    claiming::Answer,
     flights::Flight,
     intake::{Admission, Intake},
     parking::Lot,
@@ -20,7 +21,7 @@ use super::{
     verdict::{Terms, Verdict},
 };
 use crate::{
-    claim::{Claim, ClaimIntent, ClaimRef, Claimed, Key, Nonce, Phase, Step, Wait},
+    claim::{Claim, Key, Lease, Phase, Step, Wait},
     event::{Event, Shape},
     handler::Handler,
     outcome::{Certainty, Detail, Note, Outcome, Reason},
@@ -37,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long replies wait for a process that can post them.
 const REPLY_HAND_BACK: Duration = Duration::from_secs(30);
 /// Delays between repetitions of a write that was not confirmed.
-const REPEAT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+pub(super) const REPEAT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 /// How long unconfirmed writes are repeated once the drain's time is over.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
@@ -59,6 +60,7 @@ pub(super) struct Processor {
     pub(super) lot: Arc<Lot>,
     pub(super) renewal: Arc<Renewal>,
     pub(super) report: Reporter,
+    pub(super) lease: Lease,
     pub(super) backoff: Backoff,
     /// Handlers that may run at once.
     pub(super) slots: Semaphore,
@@ -66,29 +68,6 @@ pub(super) struct Processor {
     pub(super) suspects: Arc<Semaphore>,
     pub(super) source: String,
     pub(super) shutdown: Shutdown,
-}
-
-/// What came of claiming.
-enum Answer {
-    Mine(Claim, Option<Suspect>),
-    Settled,
-    Quarantined(Reason),
-    Wait(Duration, Wait),
-    Refused,
-    Stopping,
-}
-
-/// Held while this process deals with a suspect; wakes the next one.
-struct Suspect {
-    lot: Arc<Lot>,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Drop for Suspect {
-    fn drop(&mut self) {
-        drop(self.permit.take());
-        self.lot.wake_suspect();
-    }
 }
 
 /// How an owned attempt ended.
@@ -158,88 +137,6 @@ impl Processor {
         }
     }
 
-    /// Asks until the store has answered: the same intent again after a lost answer.
-    async fn claim(&self, attempt: &Attempt) -> Answer {
-        let mut suspect = None;
-        let mut intent = self.intent(attempt, false);
-        let mut tries = 0_u16;
-        loop {
-            let error = match self.store.claim(&intent).await {
-                Ok(claimed) => {
-                    self.intake.store_answered();
-                    match claimed {
-                        Claimed::Mine(claim) => return Answer::Mine(claim, suspect),
-                        Claimed::Settled | Claimed::Quarantined { fresh: false, .. } => return Answer::Settled,
-                        Claimed::Quarantined { reason, fresh: true } => return Answer::Quarantined(reason),
-                        Claimed::Wait { wake_in, why: Wait::Suspect } if suspect.is_none() => {
-                            let Ok(permit) = Arc::clone(&self.suspects).try_acquire_owned() else {
-                                return Answer::Wait(wake_in, Wait::Suspect);
-                            };
-                            suspect = Some(Suspect { lot: Arc::clone(&self.lot), permit: Some(permit) });
-                            intent = self.intent(attempt, true);
-                            continue;
-                        }
-                        Claimed::Wait { wake_in, why } => return Answer::Wait(wake_in, why),
-                    }
-                }
-                Err(error) => error,
-            };
-            self.report.store_trouble(&attempt.event, &error);
-            match error {
-                StoreError::Unknown(_) => self.intake.store_failed(),
-                StoreError::Contention(_) => self.intake.store_contended(attempt.key),
-                StoreError::Refused(_) | StoreError::ClaimLost => return Answer::Refused,
-            }
-            tries = tries.saturating_add(1);
-            if !self.pause(tries).await {
-                self.give_up(intent).await;
-                return Answer::Stopping;
-            }
-        }
-    }
-
-    /// Waits before a repetition; false when a drain began.
-    async fn pause(&self, tries: u16) -> bool {
-        tokio::select! {
-            biased;
-            () = self.shutdown.stopping() => false,
-            () = time::sleep(REPEAT.delay(tries, rand::random())) => true,
-        }
-    }
-
-    /// Releases a claim that may have been made although its answer was lost. Best effort: its lease ends by itself.
-    async fn give_up(&self, intent: Arc<ClaimIntent>) {
-        let outcome = Outcome::Retry {
-            counts: false,
-            after: None,
-            certainty: Certainty::NotRun,
-            note: Note::new("claim was not answered before a drain"),
-        };
-        if let Err(error) = self.store.settle(&ClaimRef::unanswered(intent), &outcome).await {
-            tracing::debug!(
-                error.kind = error.label(),
-                "Unanswered claim could not be released; its lease ends by itself"
-            );
-        }
-    }
-
-    fn intent(&self, attempt: &Attempt, suspect: bool) -> Arc<ClaimIntent> {
-        let event = &attempt.event;
-        Arc::new(ClaimIntent {
-            key: attempt.key,
-            event_id: event.id.clone(),
-            event_type: event.event_type.clone(),
-            fingerprint: event.fingerprint,
-            nonce: Nonce::random(),
-            strict: attempt.ruling.strict && !is_put_aside(attempt),
-            budget: attempt.ruling.budget,
-            timeout: attempt.ruling.timeout,
-            born: event.born(self.report.clock.now()),
-            suspect,
-            raw: Arc::clone(&event.raw),
-        })
-    }
-
     /// Deals with an event that is ours, to the answer.
     async fn own(&self, attempt: Attempt, claim: &Claim, admission: Admission) {
         let mut held = self.renewal.hold(claim);
@@ -296,10 +193,12 @@ impl Processor {
         (terms.conclude(verdict), trouble)
     }
 
-    /// Records durably that the handler may be called; false = do not call it.
+    /// Records durably that the handler may be called; false = do not call it. Tried for one lease at most: then the
+    /// event is better off with somebody whose writes are confirmed.
     async fn start(&self, attempt: &Attempt, claim: &Claim, held: &Held) -> bool {
+        let end = Instant::now() + self.lease.length();
         let mut tries = 0_u16;
-        while held.is_live() && !self.shutdown.is_stopping() {
+        while held.is_live() && Instant::now() < end && !self.shutdown.is_stopping() {
             let sent_at = self.report.clock.moment();
             match self.store.advance(claim, &Step::Started).await {
                 Ok(()) => {
@@ -374,27 +273,29 @@ impl Processor {
                 Err(error @ StoreError::Contention(_)) => self.report.settle_trouble(&attempt.event, &error),
             }
             tries = tries.saturating_add(1);
-            if self.shutdown.is_aborting()
-                && *last_word.get_or_insert_with(|| Instant::now() + LAST_WORD) < Instant::now()
-            {
-                return Ending::Unconfirmed;
+            if self.shutdown.is_aborting() {
+                let end = *last_word.get_or_insert_with(|| Instant::now() + LAST_WORD);
+                if Instant::now() >= end {
+                    return Ending::Unconfirmed;
+                }
+                time::sleep(LAST_WORD / 10).await;
+            } else {
+                tokio::select! {
+                    () = time::sleep(REPEAT.delay(tries, rand::random())) => {}
+                    () = self.shutdown.aborting() => {}
+                }
             }
-            time::sleep(REPEAT.delay(tries, rand::random())).await;
         }
     }
 }
 
 /// Why an event is put in quarantine without being shown to the handler.
-fn put_aside(attempt: &Attempt) -> Option<Reason> {
+pub(super) fn put_aside(attempt: &Attempt) -> Option<Reason> {
     match (attempt.event.shape, attempt.ruling.action) {
         (Shape::Opaque, _) => Some(Reason::Undecodable),
         (_, Action::Quarantine) => Some(Reason::Operator),
         (Shape::Classic | Shape::Addon | Shape::CloudEvent, Action::Handle | Action::Skip) => None,
     }
-}
-
-fn is_put_aside(attempt: &Attempt) -> bool {
-    put_aside(attempt).is_some()
 }
 
 /// The same outcome without the texts a store may have refused; `None` when it has none any more.

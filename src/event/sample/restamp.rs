@@ -128,8 +128,8 @@ mod tests {
     fn every_number_makes_another_event_and_the_same_number_the_same() {
         for sample in built_in() {
             let ids: HashSet<_> =
-                (0..50).map(|number| decode(&Arc::new(restamp(&sample.raw(), now(), Some(number)))).id).collect();
-            assert_eq!(ids.len(), 50, "{}", sample.name);
+                (0..20).map(|number| decode(&Arc::new(restamp(&sample.raw(), now(), Some(number)))).id).collect();
+            assert_eq!(ids.len(), 20, "{}", sample.name);
 
             let again = decode(&Arc::new(restamp(&sample.raw(), now(), Some(7))));
             assert!(ids.contains(&again.id), "{}", sample.name);

@@ -43,13 +43,14 @@ impl Holdoff {
         self.state().until = self.clock.moment() + self.length;
     }
 
-    /// Notes which server answers; one that is not the last one seen starts the holdoff anew.
+    /// Notes which server answers. One that is not the last one seen starts the holdoff anew, the first one too: it may
+    /// have come up this moment.
     pub(super) fn saw(&self, server: String) {
         let mut state = self.state();
-        if state.server.as_ref().is_some_and(|last| *last != server) {
+        if state.server.as_ref() != Some(&server) {
             state.until = self.clock.moment() + self.length;
+            state.server = Some(server);
         }
-        state.server = Some(server);
     }
 
     /// The server last seen; empty when none was, which no server is.
@@ -88,7 +89,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn another_server_starts_the_holdoff_anew_and_the_same_one_does_not() {
         let holdoff = holdoff();
+        time::advance(Duration::from_secs(60)).await;
         holdoff.saw("1/1".to_owned());
+        assert_eq!(holdoff.left(), Some(Duration::from_secs(60)), "the first one may have just come up");
         time::advance(Duration::from_secs(60)).await;
 
         holdoff.saw("1/1".to_owned());
