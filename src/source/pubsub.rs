@@ -196,6 +196,7 @@ fn settings(config: &Config, subscription: &str, limits: Limits) -> Settings {
         lease_extension: config.lease_extension,
         max_lease: limits.max_lease,
         silence: config.silence,
+        emulated: config.endpoint().is_ok_and(|endpoint| endpoint.is_plain()),
     }
 }
 

@@ -67,6 +67,11 @@ impl Generation {
         }
     }
 
+    /// True once anything came.
+    pub(super) fn has_heard(&self) -> bool {
+        self.pulse.has_heard()
+    }
+
     /// True when it was of use: the next failure is a new one.
     pub(super) fn has_worked(&self) -> bool {
         self.pulse.has_heard() || self.begun.elapsed() >= Duration::from_secs(60)

@@ -31,6 +31,17 @@ pub(super) struct Settings {
     pub(super) lease_extension: Duration,
     pub(super) max_lease: Duration,
     pub(super) silence: Duration,
+    /// Of an emulator; see [`Settings::patience`].
+    pub(super) emulated: bool,
+}
+
+impl Settings {
+    /// How long a stream may be silent when as many before it were replaced for that. Google's emulator never forgets a
+    /// stream that closed before anything came: it goes on sending to it, and each such message stays away for one ack
+    /// deadline. So there an idle subscription is left alone longer and longer; the real thing is looked after evenly.
+    fn patience(&self, replaced: u32) -> Duration {
+        if self.emulated { self.silence.saturating_mul(1 << replaced.min(6)) } else { self.silence }
+    }
 }
 
 /// One per stream.
@@ -45,6 +56,15 @@ pub(super) struct Supervisor {
     pub(super) inlet: Arc<Inlet>,
     pub(super) tasks: TaskTracker,
     pub(super) metrics: Metrics,
+}
+
+/// What the next step depends on.
+#[derive(Debug, Default)]
+struct Past {
+    /// Failures in a row.
+    failures: u16,
+    /// Streams in a row that were replaced without having heard anything.
+    replaced: u32,
 }
 
 #[derive(Debug)]
@@ -63,11 +83,11 @@ impl Supervisor {
     /// Until `stopping`; then drains its stream and returns.
     pub(super) async fn run(self, stopping: CancellationToken) {
         let mut state = State::Rebuilding { old: None };
-        let mut failures = 0;
+        let mut past = Past::default();
         loop {
             state = match state {
-                State::Rebuilding { old } => self.rebuild(old, &mut failures, &stopping).await,
-                State::Running(generation) => self.watch(generation, &mut failures, &stopping).await,
+                State::Rebuilding { old } => self.rebuild(old, &mut past, &stopping).await,
+                State::Running(generation) => self.watch(generation, &mut past, &stopping).await,
                 State::BackingOff { old, failures } => {
                     let pause = time::sleep(BACKOFF.delay(failures, rand::random()));
                     match stopping.run_until_cancelled(pause).await {
@@ -87,7 +107,7 @@ impl Supervisor {
     }
 
     /// Opens a stream once the probe says that there is something to stream from.
-    async fn rebuild(&self, old: Option<Generation>, failures: &mut u16, stopping: &CancellationToken) -> State {
+    async fn rebuild(&self, old: Option<Generation>, past: &mut Past, stopping: &CancellationToken) -> State {
         let opened = async {
             self.probe.check().await?;
             self.open().await.inspect_err(|failure| self.notice.failed(&self.settings.subscription, failure))
@@ -99,10 +119,10 @@ impl Supervisor {
                 State::Running(generation)
             }
             Some(Err(failure)) => {
-                *failures = failures.saturating_add(1);
+                past.failures = past.failures.saturating_add(1);
                 // Where nothing can be streamed from, the old one only spins.
                 let old = old.filter(|_| !failure.reason.forbids_streaming());
-                State::BackingOff { old, failures: *failures }
+                State::BackingOff { old, failures: past.failures }
             }
         }
     }
@@ -124,15 +144,17 @@ impl Supervisor {
     }
 
     /// Until the stream ends, is silent for too long, or can only spin.
-    async fn watch(&self, mut generation: Generation, failures: &mut u16, stopping: &CancellationToken) -> State {
+    async fn watch(&self, mut generation: Generation, past: &mut Past, stopping: &CancellationToken) -> State {
+        let patience = self.settings.patience(past.replaced);
         let mut proven = false;
         let failure = loop {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return State::Closed(Some(generation)),
-                over = generation.over(self.settings.silence) => match over {
+                over = generation.over(patience) => match over {
                     Some(failure) => break failure,
                     None => {
+                        past.replaced = if generation.has_heard() { 1 } else { past.replaced.saturating_add(1) };
                         self.count(Reason::Silence);
                         debug!(stream = self.stream, "Stream {} was silent for long and is replaced", self.stream);
                         return State::Rebuilding { old: Some(generation) };
@@ -152,11 +174,33 @@ impl Supervisor {
         if failure.reason.blames_credentials() {
             self.clients.doubt_credentials().await;
         }
-        *failures = if generation.has_worked() { 1 } else { failures.saturating_add(1) };
-        State::BackingOff { old: None, failures: *failures }
+        past.failures = if generation.has_worked() { 1 } else { past.failures.saturating_add(1) };
+        State::BackingOff { old: None, failures: past.failures }
     }
 
     fn count(&self, reason: Reason) {
         self.metrics.source_restarts.with_label_values(&["pubsub", reason.as_str()]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_subscription_of_an_emulator_is_left_alone_longer_and_longer() {
+        let settings = |emulated| Settings {
+            subscription: String::new(),
+            messages: 2,
+            bytes: 1,
+            lease_extension: Duration::from_secs(60),
+            max_lease: Duration::from_secs(600),
+            silence: Duration::from_secs(300),
+            emulated,
+        };
+        let minutes = |emulated, replaced| settings(emulated).patience(replaced).as_secs() / 60;
+
+        assert_eq!([0, 1, 2, 6, 7, u32::MAX].map(|n| minutes(true, n)), [5, 10, 20, 320, 320, 320]);
+        assert_eq!([0, 1, u32::MAX].map(|n| minutes(false, n)), [5, 5, 5]);
     }
 }
