@@ -8,16 +8,9 @@ use crate::{event::Event, handler::Handled};
 /// Bytes of a reply, at most.
 pub(super) const MAX_REPLY: usize = 1 << 20;
 
-/// Keys whose values let their holder act for a user.
-const CREDENTIALS: [&str; 3] = ["configCompleteRedirectUrl", "configCompleteRedirectUri", "authorizationEventObject"];
-
 /// The event byte for byte; without its credentials unless they are to be passed on.
 pub(super) fn of(event: &Event, pass_credentials: bool) -> Bytes {
-    if pass_credentials {
-        return event.body.clone();
-    }
-    let Ok(mut value) = serde_json::from_slice::<Value>(&event.body) else { return event.body.clone() };
-    if remove(&mut value) { Bytes::from(value.to_string()) } else { event.body.clone() }
+    if pass_credentials { event.body.clone() } else { event.body_without_credentials() }
 }
 
 /// What a handler that succeeded gave back: nothing, a JSON text, or something that can not be read. `ended` = the whole
@@ -30,19 +23,6 @@ pub(super) fn handled(body: Bytes, ended: bool) -> Handled {
     // Parsed for good: merely skipping over a value accepts strings that no reader of the reply can read.
     let readable = whole && serde_json::from_slice::<Value>(&body).is_ok();
     Handled { reply: readable.then_some(body), reply_unreadable: !readable }
-}
-
-fn remove(value: &mut Value) -> bool {
-    match value {
-        Value::Object(map) => {
-            let before = map.len();
-            map.retain(|key, _| !CREDENTIALS.contains(&key.as_str()));
-            let removed = map.len() != before;
-            map.values_mut().fold(removed, |removed, value| remove(value) | removed)
-        }
-        Value::Array(values) => values.iter_mut().fold(false, |removed, value| remove(value) | removed),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 #[cfg(test)]

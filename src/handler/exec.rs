@@ -202,3 +202,49 @@ fn log(event: &Event, stderr: &Detail, failed: bool) {
         tracing::debug!(event_id = %event.id, stderr = ?text, "Handler wrote to stderr");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::fmt;
+
+    use super::*;
+    use crate::handler::fixture;
+
+    fn logged(failed: bool) -> String {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let writer = Arc::clone(&lines);
+        let subscriber = fmt().with_ansi(false).with_writer(move || Lines(Arc::clone(&writer))).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            log(&fixture::event(), &Detail::new(b"first\nERROR forged\x1b[2J\n"), failed);
+        });
+        String::from_utf8(lines.lock().unwrap().clone()).unwrap()
+    }
+
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_failed_program_wrote_to_stderr_is_one_line_of_the_log() {
+        let line = logged(true);
+
+        assert!(line.contains(" WARN ") && line.contains(r#"stderr="first\nERROR forged[2J\n""#), "{line}");
+        assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn what_a_program_that_succeeded_wrote_to_stderr_is_for_debugging() {
+        assert_eq!(logged(false), "");
+    }
+}
