@@ -4,7 +4,7 @@ mod exec;
 mod exec_group;
 mod http;
 mod http_client;
-mod server;
+pub(super) mod server;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,18 +17,21 @@ use chrono::{TimeDelta, Utc};
 
 const BODY: &str = r#"{"type":"MESSAGE","message":{"text":"hello"}}"#;
 
-fn event() -> Event {
-    with_body(BODY)
-}
-
-fn with_body(body: impl Into<Bytes>) -> Event {
-    let mut event = decode(&Arc::new(RawEvent { data: body.into(), ..RawEvent::default() }));
+pub(super) fn event() -> Event {
+    let data = Bytes::from_static(BODY.as_bytes());
+    let mut event = decode(&Arc::new(RawEvent { data, ..RawEvent::default() }));
     event.id = EventId::new("bh1-ix-0123456789abcdef0123456789abcdef");
     event.chat.space = Some("spaces/A".to_owned());
     event
 }
 
-fn cx() -> HandlerContext {
+pub(super) fn with_body(body: impl Into<Bytes>) -> Event {
+    let mut event = event();
+    event.body = body.into();
+    event
+}
+
+pub(super) fn cx() -> HandlerContext {
     within(Duration::from_secs(30))
 }
 
@@ -49,7 +52,7 @@ fn within(timeout: Duration) -> HandlerContext {
 }
 
 /// The variant's name, and what the handler said.
-fn verdict(result: &Result<Handled, HandlerError>) -> (&'static str, &str) {
+pub(super) fn verdict(result: &Result<Handled, HandlerError>) -> (&'static str, &str) {
     match result {
         Ok(handled) if handled.reply_unreadable => ("done, unreadable", ""),
         Ok(Handled { reply: Some(reply), .. }) => ("done", std::str::from_utf8(reply).unwrap()),

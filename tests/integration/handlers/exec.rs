@@ -2,12 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use bellhop::{
-    event::{ChatEvent, Event},
-    handler::{
-        Handled, Handler, HandlerContext, HandlerError,
-        exec::{Config, ExecHandler},
-    },
+use bellhop::handler::{
+    Handled, Handler, HandlerContext, HandlerError,
+    exec::{Config, ExecHandler},
 };
 use tempfile::TempDir;
 
@@ -119,11 +116,9 @@ async fn nothing_is_inherited_but_what_is_named() {
 
 #[tokio::test]
 async fn hostile_values_never_fail_an_event() {
-    let event = Event {
-        event_type: "\0=\n".repeat(10_000),
-        chat: ChatEvent { space: Some("\0".to_owned()), ..ChatEvent::default() },
-        ..event()
-    };
+    let mut event = event();
+    event.event_type = "\0=\n".repeat(10_000);
+    event.chat.space = Some("\0".to_owned());
 
     let result = script("exit 0", Path::new("/nowhere")).handle(&event, &cx()).await;
 

@@ -16,7 +16,7 @@ use tokio::{
 
 /// What the server does after it has read a request.
 #[derive(Clone)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends these bytes over and over until the other side is gone.
@@ -44,17 +44,17 @@ impl fmt::Debug for Step {
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// The number of its connection, from 0.
-    pub(super) connection: usize,
+    pub(crate) connection: usize,
     /// Request line and headers.
-    pub(super) head: String,
-    pub(super) body: Vec<u8>,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
     /// The value of a header.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then_some(value.trim())
@@ -70,15 +70,15 @@ struct Seen {
 }
 
 /// Stops when dropped.
-pub(super) struct Server {
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     seen: Arc<Seen>,
     _tasks: JoinSet<()>,
 }
 
 impl Server {
     /// Does the same for every request.
-    pub(super) async fn start(steps: &[Step]) -> Self {
+    pub(crate) async fn start(steps: &[Step]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Seen::default());
@@ -88,25 +88,25 @@ impl Server {
     }
 
     /// Answers every request with this text.
-    pub(super) async fn answering(answer: &str) -> Self {
+    pub(crate) async fn answering(answer: &str) -> Self {
         Self::start(&[Step::Send(answer.as_bytes().to_vec())]).await
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/events?x=1", self.port)
     }
 
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.seen.requests.lock().unwrap().clone()
     }
 
     /// Returns once so many requests have come.
-    pub(super) async fn got_requests(&self, count: usize) {
+    pub(crate) async fn got_requests(&self, count: usize) {
         self.wait(|(requests, _)| requests >= count).await;
     }
 
     /// Returns once the other side has closed so many connections.
-    pub(super) async fn got_closed(&self, count: usize) {
+    pub(crate) async fn got_closed(&self, count: usize) {
         self.wait(|(_, closed)| closed >= count).await;
     }
 
