@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::readiness::NotReady;
 use self::readiness::Readiness;
 use crate::{
     claim::Lease,
-    cli::Exit,
     clock::{Clock, SystemClock},
     config::Config,
     handler::Handler,
@@ -68,7 +68,7 @@ impl Beside {
 ///
 /// # Errors
 /// What can not be used as configured. A store or source that is merely away is waited for.
-pub async fn run(config: Config, options: Options, shutdown: Shutdown) -> anyhow::Result<Exit> {
+pub async fn run(config: Config, options: Options, shutdown: Shutdown) -> anyhow::Result<Drained> {
     let basics =
         Basics { metrics: Metrics::new()?, clock: Arc::new(SystemClock), lease: Lease::new(config.claims.lease) };
     let server = Server::bind(config.server.listen).await?;
@@ -95,7 +95,7 @@ async fn work(
     health: Health,
     beside: &Beside,
     shutdown: Shutdown,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<Drained> {
     let stores = parts::store(config, basics).await?;
     let handler = match options.handler {
         Some(handler) => handler,
@@ -103,7 +103,7 @@ async fn work(
     };
     let readiness = Readiness::new(Arc::clone(&stores.upkeep), health.clone(), basics.metrics.clone());
     if !readiness.await_store(options.no_wait, &shutdown).await? {
-        return Ok(Exit::Ok);
+        return Ok(Drained::Clean);
     }
     let source = parts::source(config, basics)?;
     let parts = Parts {
@@ -128,8 +128,5 @@ async fn work(
         shutdown.stopping().await;
         health.set(Check::Draining, false);
     });
-    Ok(match worker.run(Box::new(source)).await.context("the source can not be used")? {
-        Drained::Clean => Exit::Ok,
-        Drained::Abandoned => Exit::Failed,
-    })
+    worker.run(Box::new(source)).await.context("the source can not be used")
 }

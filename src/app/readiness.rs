@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
+use tracing::warn;
 
 use crate::{
-    cli::{Exit, Failure},
     metrics::Metrics,
     server::{Check, Health},
     shutdown::Shutdown,
@@ -38,7 +38,7 @@ impl Readiness {
     ///
     /// # Errors
     /// With `no_wait`: what is wrong with the store.
-    pub(super) async fn await_store(&self, no_wait: bool, shutdown: &Shutdown) -> anyhow::Result<bool> {
+    pub(super) async fn await_store(&self, no_wait: bool, shutdown: &Shutdown) -> Result<bool, NotReady> {
         let mut delay = RETRY.0;
         let mut mentioned: Option<(Instant, String)> = None;
         loop {
@@ -48,15 +48,14 @@ impl Readiness {
                 asked = self.upkeep.prepare() => asked,
             };
             self.publish(&asked);
-            let Some(failure) = failure(&asked) else { return Ok(true) };
+            let Some(trouble) = NotReady::of(asked) else { return Ok(true) };
             if no_wait {
-                return Err(failure.into());
+                return Err(trouble);
             }
-            let news =
-                mentioned.as_ref().is_none_or(|(at, text)| at.elapsed() >= MENTION_EVERY || *text != failure.message);
-            if news {
-                tracing::warn!(hint = failure.hint, "Not ready: {}; waiting", failure.message);
-                mentioned = Some((Instant::now(), failure.message));
+            let text = trouble.to_string();
+            if mentioned.as_ref().is_none_or(|(at, last)| at.elapsed() >= MENTION_EVERY || *last != text) {
+                warn!(hint = trouble.hint(), "Not ready, waiting: {text}");
+                mentioned = Some((Instant::now(), text));
             }
             tokio::select! {
                 () = shutdown.stopping() => return Ok(false),
@@ -97,21 +96,52 @@ impl Readiness {
     }
 }
 
-/// What is wrong with a store, and what to do; `None` when it can be used.
-fn failure(asked: &Result<store::Readiness, store::StoreError>) -> Option<Failure> {
-    Some(match asked {
-        Ok(store::Readiness::Ready) => return None,
-        Ok(store::Readiness::SchemaTooOld { found, needed }) => {
-            let message = format!("the store's schema is version {found}, this bellhop needs {needed}");
-            Failure::new(Exit::Refused, "schema_too_old", message).hint("run `bellhop migrate up`")
+/// Why a store can not be used now.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// A migration is missing, or still running.
+    #[error("the store's schema is version {found}, this bellhop needs {needed}")]
+    SchemaTooOld {
+        /// What it has; 0 = none.
+        found: i64,
+        /// What is needed.
+        needed: i64,
+    },
+    /// The schema went ahead of this code.
+    #[error("the store's schema admits bellhop from schema version {min_code} on; this is {mine}")]
+    CodeTooOld {
+        /// The oldest code version it admits.
+        min_code: i64,
+        /// What this code is.
+        mine: i64,
+    },
+    /// Writing to it would not be safe.
+    #[error("the store can not be used safely: {0}")]
+    Unfit(String),
+    /// It does not answer.
+    #[error("the store does not answer")]
+    Away(#[source] store::StoreError),
+}
+
+impl NotReady {
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::SchemaTooOld { .. } => "run `bellhop migrate up`",
+            Self::CodeTooOld { .. } => "deploy a newer bellhop",
+            Self::Unfit(_) => "point store.url at a primary with safe settings",
+            Self::Away(_) => "is the database up, and is store.url right?",
         }
-        Ok(store::Readiness::CodeTooOld { min_code, mine }) => {
-            let message = format!("the store's schema admits bellhop from schema version {min_code}; this is {mine}");
-            Failure::new(Exit::Refused, "code_too_old", message).hint("deploy a newer bellhop")
-        }
-        Ok(store::Readiness::Unfit(why)) => {
-            Failure::new(Exit::Refused, "store_unfit", format!("the store can not be used safely: {why}"))
-        }
-        Err(error) => Failure::unreachable(error.to_string()).hint("is the database up, and is store.url right?"),
-    })
+    }
+
+    fn of(asked: Result<store::Readiness, store::StoreError>) -> Option<Self> {
+        Some(match asked {
+            Ok(store::Readiness::Ready) => return None,
+            Ok(store::Readiness::SchemaTooOld { found, needed }) => Self::SchemaTooOld { found, needed },
+            Ok(store::Readiness::CodeTooOld { min_code, mine }) => Self::CodeTooOld { min_code, mine },
+            Ok(store::Readiness::Unfit(why)) => Self::Unfit(why),
+            Err(error) => Self::Away(error),
+        })
+    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::{Exit, Output, output};
-use crate::config::Problems;
+use crate::{app::NotReady, config::Problems};
 
 /// A command failed in a way that has its own exit code.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,15 @@ fn explain(error: &anyhow::Error) -> Failure {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         let Failure { exit, code, hint, .. } = failure;
         return Failure { exit: *exit, code, message: format!("{error:#}"), hint: hint.clone() };
+    }
+    if let Some(trouble) = error.downcast_ref::<NotReady>() {
+        let (exit, code) = match trouble {
+            NotReady::SchemaTooOld { .. } => (Exit::Refused, "schema_too_old"),
+            NotReady::CodeTooOld { .. } => (Exit::Refused, "code_too_old"),
+            NotReady::Unfit(_) => (Exit::Refused, "store_unfit"),
+            NotReady::Away(_) => (Exit::Unreachable, "unreachable"),
+        };
+        return Failure::new(exit, code, error.to_string()).hint(trouble.hint());
     }
     if let Some(problems) = error.downcast_ref::<Problems>() {
         let hint = "`bellhop config show` prints every key with its value and origin".to_owned();

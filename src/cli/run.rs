@@ -1,7 +1,7 @@
 //! `bellhop run`
 
 use super::{Exit, Settings, Signals};
-use crate::{app, config::Profile, shutdown::Shutdown, telemetry};
+use crate::{app, config::Profile, shutdown::Shutdown, telemetry, worker::Drained};
 
 /// What `run` can be told.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,11 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
     }
     let shutdown = Shutdown::new();
     let options = app::Options { no_wait: args.no_wait, ..app::Options::default() };
-    let work = app::run(loaded.config, options, shutdown.clone());
+    let work = async {
+        Ok(match app::run(loaded.config, options, shutdown.clone()).await? {
+            Drained::Clean => Exit::Ok,
+            Drained::Abandoned => Exit::Failed,
+        })
+    };
     signals.drain(&shutdown, work).await
 }
