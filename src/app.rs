@@ -1,5 +1,6 @@
 //! Puts the parts together and runs them: the only place that names concrete stores, handlers and sources.
 
+mod exit;
 mod parts;
 mod readiness;
 
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::exit::{Exit, Failure};
 use self::readiness::Readiness;
 use crate::{
     claim::Lease,
-    cli::Exit,
     clock::{Clock, SystemClock},
     config::Config,
     handler::Handler,

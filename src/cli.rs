@@ -13,38 +13,12 @@ mod run;
 mod settings;
 mod signals;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::ffi::OsString;
 
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-pub use self::{failure::Failure, output::Output, settings::Settings, signals::Signals};
-
-/// How a command ended, for scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// All went well.
-    Ok = 0,
-    /// It, or a check, failed.
-    Failed = 1,
-    /// The command line or the configuration is wrong.
-    Usage = 2,
-    /// What was asked for does not exist.
-    NotFound = 3,
-    /// Some of it was done.
-    Partly = 4,
-    /// Not done: not confirmed, or a precondition does not hold.
-    Refused = 5,
-    /// Something it depends on can not be reached.
-    Unreachable = 6,
-    /// Stopped by a signal before its end.
-    Interrupted = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
+pub use self::{output::Output, settings::Settings, signals::Signals};
+pub use crate::app::{Exit, Failure};
 
 /// Takes Google Chat events from Pub/Sub and has each one handled once.
 #[derive(Debug, Parser)]

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod integration {
     mod examples;
+    mod cli;
     mod handlers;
     mod harness;
     mod house;

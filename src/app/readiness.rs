@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{self, Instant};
 
 use crate::{
-    cli::{Exit, Failure},
+    app::{Exit, Failure},
     metrics::Metrics,
     server::{Check, Health},
     shutdown::Shutdown,

@@ -4,49 +4,8 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::{Exit, Output, output};
+use super::{Exit, Failure, Output, output};
 use crate::config::Problems;
-
-/// A command failed in a way that has its own exit code.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
-    /// How the process ends.
-    pub exit: Exit,
-    /// A stable name for scripts.
-    pub code: &'static str,
-    /// What happened.
-    pub message: String,
-    /// What to do; may be empty.
-    pub hint: String,
-}
-
-impl Failure {
-    /// A failure without a hint.
-    #[must_use]
-    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), hint: String::new() }
-    }
-
-    /// Something the command depends on can not be reached.
-    #[must_use]
-    pub fn unreachable(message: impl Into<String>) -> Self {
-        Self::new(Exit::Unreachable, "unreachable", message)
-    }
-
-    /// The command line is wrong in a way only the command can see.
-    #[must_use]
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, "usage", message)
-    }
-
-    /// Adds what to do.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = hint.into();
-        self
-    }
-}
 
 /// Tells an error on stderr, as JSON where the user asked for JSON, and gives the exit code.
 pub(super) fn report(error: &anyhow::Error, form: Output) -> Exit {
