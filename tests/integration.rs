@@ -6,6 +6,7 @@
 /// Holds the modules, so that their files stand in a folder of the same name.
 #[cfg(test)]
 mod integration {
+    mod cli;
     mod examples;
     mod handlers;
     mod harness;

@@ -3,6 +3,7 @@
 mod documentation;
 mod layers;
 mod refusals;
+mod sections;
 
 use std::{fs, io::Write};
 
@@ -74,4 +75,29 @@ fn warnings(toml: &str, env: &[(&str, &str)]) -> Vec<String> {
 
 fn project_file(path: &str) -> String {
     fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Asserts that `toml` over what is enough is refused with exactly these words.
+fn refused(toml: &str, env: &[(&str, &str)], expected: &[&str]) {
+    assert_eq!(problems(&merged(toml), env, &[]), expected, "{toml} {env:?}");
+}
+
+/// Asserts that it would start, with exactly these warnings.
+fn warned(toml: &str, env: &[(&str, &str)], expected: &[&str]) {
+    assert_eq!(warnings(&merged(toml), env), expected, "{toml} {env:?}");
+}
+
+/// `section.key = value` lines and rules over what is enough, as one file.
+fn merged(lines: &str) -> String {
+    let mut text = String::new();
+    for (line, key) in [
+        ("pubsub.project = \"my-project\"", "pubsub.project"),
+        ("pubsub.subscription = \"chat-events\"", "pubsub.subscription"),
+        ("store.url = \"postgres://bellhop@db/bellhop\"", "store.url"),
+    ] {
+        if !lines.contains(&format!("{key} =")) {
+            text = format!("{text}{line}\n");
+        }
+    }
+    format!("{text}{}", lines.replace("store.url = none\n", "").replace("pubsub.project = none\n", ""))
 }

@@ -1,3 +1,5 @@
+//! The endpoints over real connections.
+
 use std::time::Duration;
 
 use reqwest::{Client, Method, StatusCode};

@@ -1,3 +1,5 @@
+//! Log lines, as a log store would read them.
+
 use std::{
     io::Write,
     sync::{Arc, Mutex},

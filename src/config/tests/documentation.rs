@@ -1,3 +1,5 @@
+//! docs/CONFIGURATION.md and the example say what the code does.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! Which value holds, and where it came from.
+
 use std::{path::PathBuf, time::Duration};
 
 use super::{super::store::Backend, *};
