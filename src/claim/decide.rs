@@ -299,4 +299,16 @@ mod tests {
             }
         });
     }
+    #[test]
+    fn a_lease_is_over_only_when_its_grace_is_over_too() {
+        let intent = intent(2, false, true);
+        let ask = Ask { intent: &intent, now: now(), lease: LEASE, retention: MINUTE * 60 * 24 * 10 };
+        let ended = |ago| Row { lease_until: before(now(), ago), ..rows().remove(0) };
+
+        let within = decide(Some(&ended(LEASE.grace())), &ask);
+        let beyond = decide(Some(&ended(LEASE.grace() + Duration::from_millis(1))), &ask);
+
+        assert_eq!(within, Decision::Wait { wake_in: Duration::ZERO, why: Wait::Running });
+        assert!(matches!(beyond, Decision::Mine(_)), "{beyond:?}");
+    }
 }

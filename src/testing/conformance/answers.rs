@@ -94,7 +94,7 @@ async fn running(subject: Subject) {
 
     for copy in [again(&event), again_suspect(&event), again_with(&event, |intent| intent.strict = true)] {
         let wake_in = assert_waits(&subject.claim(&copy).await, Wait::Running);
-        assert!(wake_in > Duration::ZERO && wake_in <= subject.lease.length() + subject.lease.grace());
+        assert!(wake_in > subject.lease.length() && wake_in <= subject.lease.length() + subject.lease.grace());
     }
 
     let row = subject.row(&event).await;
@@ -213,7 +213,7 @@ async fn strict_not_run(subject: Subject) {
 }
 
 async fn reply_kept(subject: Subject) {
-    for strict in [false, true] {
+    for (strict, certainty) in [(false, Certainty::Over), (true, Certainty::Over), (true, Certainty::NotRun)] {
         let event = subject.event_with(|intent| {
             intent.strict = strict;
             intent.budget.max_failures = 1;
@@ -222,7 +222,7 @@ async fn reply_kept(subject: Subject) {
         subject.start(&claim).await;
         subject.advance(&claim, replies(&[(1, "second"), (0, "first")])).await.unwrap();
         subject.advance(&claim, replies(&[(0, "another first")])).await.unwrap();
-        subject.settled(&event, &failed(Certainty::Over)).await;
+        subject.settled(&event, &failed(certainty)).await;
 
         let claim = subject.mine(&again(&event)).await;
 
@@ -248,10 +248,14 @@ async fn strict_sticks(subject: Subject) {
     assert!(subject.row(&event).await.strict);
 }
 
+/// That the second lax attempt did not run says nothing about the first.
 async fn strict_after_lax(subject: Subject) {
     let event = subject.event();
     subject.mine(&event).await;
     subject.settled(&event, &handed_back(Certainty::Open)).await;
+    let second = again(&event);
+    subject.mine(&second).await;
+    subject.settled(&second, &handed_back(Certainty::NotRun)).await;
 
     let strict = again_with(&event, |intent| intent.strict = true);
 

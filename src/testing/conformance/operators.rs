@@ -25,6 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("a requeued strict event begins anew and stays strict", |s| Box::pin(requeue_strict(s))),
         Case::new("an event too old to be new runs once it is requeued", |s| Box::pin(requeue_too_old(s))),
         Case::new("a requeue is refused while the handler may still run", |s| Box::pin(may_still_run(s))),
+        Case::new("an event that has not begun has promised no deadline", |s| Box::pin(nothing_promised(s))),
         Case::new("a requeue is accepted once the promised deadline is over", |s| Box::pin(deadline_over(s))).short(),
         Case::new("there is no requeue of what is unknown or closed", |s| Box::pin(not_found(s))),
         Case::new("a row is closed once and its event stays", |s| Box::pin(close(s))),
@@ -88,6 +89,26 @@ async fn may_still_run(subject: Subject) {
     assert!(subject.replayable(&event).await.is_empty());
     for certainty in [Certainty::Over, Certainty::NotRun] {
         let (_, seq) = subject.put_aside(subject.event(), certainty).await;
+        assert_eq!(requeued(&subject, seq).await, Requeued::Yes);
+    }
+}
+
+async fn nothing_promised(subject: Subject) {
+    let fresh = subject.strict_event();
+    let begun = subject.event();
+    subject.mine(&begun).await;
+    subject.settled(&begun, &handed_back(Certainty::Over)).await;
+    let taken = again_with(&begun, |intent| intent.strict = true);
+    assert_quarantined(&subject.claim(&taken).await, Reason::OutcomeUnknown);
+    subject.mine(&fresh).await;
+    subject.settled(&fresh, &handed_back(Certainty::NotRun)).await;
+    let second = again(&fresh);
+    subject.mine(&second).await;
+
+    subject.settled(&second, &quarantine(Reason::Operator, Certainty::Open)).await;
+
+    for (event, reason) in [(&second, Reason::Operator), (&taken, Reason::OutcomeUnknown)] {
+        let seq = subject.quarantine_row(event, reason).await.seq;
         assert_eq!(requeued(&subject, seq).await, Requeued::Yes);
     }
 }

@@ -181,8 +181,11 @@ async fn late_over_retry(subject: Subject) {
 
 async fn late_over_aside(subject: Subject) {
     let (event, seq) = subject.put_aside(subject.strict_event(), Certainty::Open).await;
+    let finished_at = subject.row(&event).await.finished_at;
 
     subject.settled(&event, &Outcome::Done).await;
+
+    assert_eq!(subject.row(&event).await.finished_at, finished_at);
 
     assert_settled(&subject.claim(&again(&event)).await);
     assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::NotFound);
