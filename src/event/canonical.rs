@@ -15,46 +15,68 @@ use super::{
 pub(super) trait Sink {
     /// Takes more bytes.
     fn put(&mut self, bytes: &[u8]);
+    /// Takes one more byte: what canonical bytes mostly come in.
+    fn put_byte(&mut self, byte: u8);
 }
 
 impl Sink for Vec<u8> {
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
+
+    fn put_byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
 }
 
 /// SHA-256 behind a buffer: canonical bytes come in pieces of a few bytes, which a hash takes slowly.
 pub(super) struct Hash {
     state: Sha256,
-    buffer: Vec<u8>,
+    buffer: [u8; BUFFER],
+    used: usize,
 }
 
-const BUFFER: usize = 4096;
+const BUFFER: usize = 1024;
 
 impl Hash {
     /// An empty hash.
     pub(super) fn new() -> Self {
-        Self { state: Sha256::new(), buffer: Vec::with_capacity(BUFFER) }
+        Self { state: Sha256::new(), buffer: [0; BUFFER], used: 0 }
     }
 
     /// The digest of everything taken.
     pub(super) fn finish(mut self) -> [u8; 32] {
-        self.state.update(&self.buffer);
+        self.flush();
         self.state.finalize().into()
+    }
+
+    fn flush(&mut self) {
+        self.state.update(&self.buffer[..self.used]);
+        self.used = 0;
     }
 }
 
 impl Sink for Hash {
+    #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        if self.buffer.len() + bytes.len() > BUFFER {
-            self.state.update(&self.buffer);
-            self.buffer.clear();
-            if bytes.len() > BUFFER / 2 {
+        if bytes.len() > BUFFER - self.used {
+            self.flush();
+            if bytes.len() > BUFFER {
                 self.state.update(bytes);
                 return;
             }
         }
-        self.buffer.extend_from_slice(bytes);
+        self.buffer[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+    }
+
+    #[inline]
+    fn put_byte(&mut self, byte: u8) {
+        if self.used == BUFFER {
+            self.flush();
+        }
+        self.buffer[self.used] = byte;
+        self.used += 1;
     }
 }
 
@@ -97,8 +119,8 @@ fn is_volatile(key: &[u8]) -> bool {
 pub(super) struct Canon<S> {
     sink: S,
     scrub: Scrub,
-    /// Members of the objects that are being written, innermost last: the first bytes of the key, and its value.
-    order: Vec<(u64, u32, u32)>,
+    /// Members of the objects that are being written, innermost last: eight bytes of the key, and the value's place.
+    order: Vec<(u64, u32)>,
 }
 
 impl<S: Sink> Canon<S> {
@@ -150,6 +172,9 @@ impl<S: Sink> Canon<S> {
     }
 
     fn integer(&mut self, number: u64, negative: bool) {
+        if let (Ok(digit @ 0..10), false) = (u8::try_from(number), negative) {
+            return self.sink.put_byte(b'0' + digit);
+        }
         let mut digits = [0; 21];
         let mut start = decimal(number, &mut digits, 21);
         if negative {
@@ -166,62 +191,55 @@ impl<S: Sink> Canon<S> {
     }
 
     fn array(&mut self, array: Value<'_>) {
-        self.sink.put(b"[");
+        self.sink.put_byte(b'[');
         for (index, element) in array.elements().enumerate() {
             if index > 0 {
-                self.sink.put(b",");
+                self.sink.put_byte(b',');
             }
             self.value(element);
         }
-        self.sink.put(b"]");
+        self.sink.put_byte(b']');
     }
 
     fn object(&mut self, object: Value<'_>) {
         let mine = self.order.len();
         for (key, value) in object.members() {
             if !(self.scrub.volatile && is_volatile(key)) {
-                self.order.push((prefix(key), value.place() - 1, value.place()));
+                self.order.push((prefix(key), value.place()));
             }
         }
-        // The key lies just before its value. Sorting by the first eight bytes settles nearly every comparison.
-        let key_at = |place: u32| match object.at(place).kind() {
-            Kind::Text(key) => key,
-            _ => &[],
-        };
-        self.order[mine..].sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| key_at(a.1).cmp(key_at(b.1))).then_with(|| a.2.cmp(&b.2))
-        });
-        self.sink.put(b"{");
+        sort(&mut self.order[mine..], 0, object);
+        self.sink.put_byte(b'{');
         let mut first = true;
         for index in mine..self.order.len() {
-            let (start, key, value) = self.order[index];
-            let key = key_at(key);
-            if self.order.get(index + 1).is_some_and(|next| next.0 == start && key_at(next.1) == key) {
+            let (start, value) = self.order[index];
+            let key = object.at(value).key();
+            if self.order.get(index + 1).is_some_and(|next| next.0 == start && object.at(next.1).key() == key) {
                 continue; // given again later: the last one wins
             }
             if !first {
-                self.sink.put(b",");
+                self.sink.put_byte(b',');
             }
             first = false;
             self.string(key);
-            self.sink.put(b"=");
+            self.sink.put_byte(b'=');
             self.member(key, object.at(value));
         }
         self.order.truncate(mine);
-        self.sink.put(b"}");
+        self.sink.put_byte(b'}');
     }
 
     fn member(&mut self, key: &[u8], value: Value<'_>) {
         if !(self.scrub.messages && key == b"message" && value.is_object()) {
             return self.value(value);
         }
-        self.sink.put(b"{");
+        self.sink.put_byte(b'{');
         if let Some(name) = value.get("name") {
             self.string(b"name");
-            self.sink.put(b"=");
+            self.sink.put_byte(b'=');
             self.value(name);
         }
-        self.sink.put(b"}");
+        self.sink.put_byte(b'}');
     }
 }
 
@@ -263,6 +281,37 @@ fn decimal(mut number: u64, digits: &mut [u8], end: usize) -> usize {
             return start;
         }
     }
+}
+
+/// Sorts members by key, equal keys by place. Their keys agree before `from`, and each entry has the eight bytes there.
+///
+/// Numbers are compared, not keys, so a million members take no million walks through memory per pass.
+fn sort(members: &mut [(u64, u32)], from: usize, object: Value<'_>) {
+    const FEW: usize = 16;
+    let key = |place: u32| object.at(place).key();
+    let by_key =
+        |a: &(u64, u32), b: &(u64, u32)| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1)).then(a.1.cmp(&b.1)));
+    if members.len() <= FEW {
+        return members.sort_unstable_by(by_key);
+    }
+    members.sort_unstable();
+    for run in members.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+        let shared = run.iter().map(|one| common(key(run[0].1), key(one.1))).min().unwrap_or_default();
+        let shortest = run.iter().map(|one| key(one.1).len()).min().unwrap_or_default();
+        if run.len() <= FEW || shared < from + 8 || shortest == shared {
+            run.sort_unstable_by(by_key);
+            continue;
+        }
+        // All agree up to `shared`: look at what follows. The bytes for the caller come back afterwards.
+        let before = run[0].0;
+        run.iter_mut().for_each(|one| one.0 = prefix(key(one.1).get(shared..).unwrap_or_default()));
+        sort(run, shared, object);
+        run.iter_mut().for_each(|one| one.0 = before);
+    }
+}
+
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// The first eight bytes of a key as a number that sorts like them.

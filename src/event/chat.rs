@@ -121,7 +121,7 @@ impl<'d> Interaction<'d> {
         let whole = !self.is_known() || (is_message && message.is_none());
         let whole = whole.then(|| digest(self.root, Scrub { volatile: true, ..Scrub::default() }));
 
-        let mut fields = Fields::default();
+        let mut fields = Fields::new();
         fields.push("t", Some(&self.event_type));
         fields.push("s", self.name_of("space"));
         fields.push("u", self.user());
@@ -319,5 +319,11 @@ const MAX_VIEW: usize = 512;
 
 /// Names go to stores, logs and headers: no control characters, no more than a name's length.
 pub(super) fn bounded(text: &str) -> Option<String> {
-    (text.len() <= MAX_VIEW && !text.chars().any(char::is_control)).then(|| text.to_owned())
+    (text.len() <= MAX_VIEW && !has_controls(text)).then(|| text.to_owned())
+}
+
+/// True when there is a control character in the text.
+pub(super) fn has_controls(text: &str) -> bool {
+    let plain = |byte: u8| (b' '..0x7f).contains(&byte);
+    !text.bytes().all(plain) && text.chars().any(char::is_control)
 }

@@ -1,6 +1,6 @@
 //! Workspace Events CloudEvents, binary mode (attributes `ce-…`) and structured mode (all in the body).
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 
@@ -71,7 +71,7 @@ fn attribute<'a>(attributes: &'a BTreeMap<String, String>, name: &str) -> Option
 fn binary(attributes: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in attributes {
-        let lower = name.to_ascii_lowercase();
+        let lower = lower_case(name);
         if let Some(short) = lower.strip_prefix("ce-")
             && (lower == *name || !found.contains_key(short))
         {
@@ -79,6 +79,10 @@ fn binary(attributes: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+fn lower_case(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) { name.to_ascii_lowercase().into() } else { name.into() }
 }
 
 fn structured<'d>(event: Value<'d>, body: &Bytes) -> CloudEvent<'d> {
@@ -131,7 +135,7 @@ impl CloudEvent<'_> {
 
     /// The fields of the id, and what they rest on.
     pub(super) fn fields(&self, message_id: &str) -> (Fields, Basis) {
-        let mut fields = Fields::default();
+        let mut fields = Fields::new();
         let (id, source) = (self.attribute("id"), self.attribute("source"));
         fields.push("t", self.event_type());
         match (id, source) {
@@ -251,8 +255,8 @@ impl Data<'_> {
 
 /// `spaces/S/spaceEvents/E`: names the event for everybody, whichever subscription brings it.
 fn is_space_event(id: &str) -> bool {
-    let parts: Vec<&str> = id.splitn(5, '/').collect();
-    matches!(parts[..], ["spaces", space, "spaceEvents", event] if !space.is_empty() && !event.is_empty())
+    let parts = id.strip_prefix("spaces/").and_then(|rest| rest.split_once("/spaceEvents/"));
+    parts.is_some_and(|(space, event)| [space, event].iter().all(|part| !part.is_empty() && !part.contains('/')))
 }
 
 fn space_of(name: &str) -> Option<String> {

@@ -81,7 +81,7 @@ fn of_interaction(
 
 /// What is not a Chat event: identified by transport id and bytes, so that two equal texts stay two events.
 fn opaque(raw: &Arc<RawEvent>, attributes: &BTreeMap<String, String>, message_id: &str) -> Event {
-    let mut fields = Fields::default();
+    let mut fields = Fields::new();
     fields.push("x", Some(message_id));
     fields.push("d", Some(&hex_text(&hash(&raw.data))));
     let attributes = message_id.is_empty().then(|| hex_text(&attributes_digest(attributes)));
@@ -134,6 +134,9 @@ const MAX_TYPE: usize = 200;
 
 /// A type as shown: cut to a bound, control characters replaced.
 fn shown(event_type: &str) -> String {
+    if event_type.len() <= MAX_TYPE && !chat::has_controls(event_type) {
+        return event_type.to_owned();
+    }
     let end = event_type.floor_char_boundary(MAX_TYPE);
     event_type[..end].chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

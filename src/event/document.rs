@@ -201,6 +201,11 @@ impl<'d> Value<'d> {
         })
     }
 
+    /// The key of a member, given its value: it lies just before it.
+    pub(super) fn key(self) -> &'d [u8] {
+        self.at.checked_sub(1).and_then(|at| self.document.bytes(*self.document.nodes.get(at)?)).unwrap_or_default()
+    }
+
     /// Its place on the tape, to come back to it with [`Value::at`].
     pub(super) const fn place(self) -> u32 {
         // The tape has at most one node a byte of text, and text is bounded by MAX_BYTES.

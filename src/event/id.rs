@@ -21,6 +21,11 @@ impl fmt::Debug for Fields {
 }
 
 impl Fields {
+    /// No fields yet; room for those of most events.
+    pub(super) fn new() -> Self {
+        Self(String::with_capacity(320))
+    }
+
     /// Appends a field. The empty string counts as absent.
     pub(super) fn push(&mut self, name: &str, value: Option<&str>) {
         self.0.push_str(name);
@@ -43,7 +48,12 @@ impl Fields {
             .chain_update(b"\n")
             .chain_update(&self.0)
             .finalize();
-        EventId::new(format!("bh1-{kind}-{}", hex_text(&digest[..16])))
+        let mut id = String::with_capacity(39);
+        id.push_str("bh1-");
+        id.push_str(kind);
+        id.push('-');
+        id.push_str(&hex_text(&digest[..16]));
+        EventId::new(id)
     }
 
     /// A key over everything but times and the transport id.
