@@ -111,7 +111,7 @@ async fn work(
         upkeep: Arc::clone(&stores.upkeep),
         handler,
         rules: config.rules(),
-        config: config.worker.clone(),
+        config: config.worker(),
         lease: basics.lease,
         backoff: Backoff::from(&config.retry),
         scope: config.computed().scope,

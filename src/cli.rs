@@ -101,16 +101,10 @@ impl Command {
 
 /// Runs the command in `arguments` (the program's name first) and tells what went wrong on stderr.
 pub async fn run(arguments: impl IntoIterator<Item = OsString>, signals: Signals) -> Exit {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // A closed pipe while printing help is no error.
-            drop(error.print());
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Ok,
-                _ => Exit::Usage,
-            };
-        }
+        Err(error) => return refuse(&error, &arguments),
     };
     let output = cli.command.output();
     match cli.command.run(cli.settings, signals).await {
@@ -118,6 +112,20 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>, signals: Signals
         Err(error) if output::is_closed_pipe(&error) => Exit::Ok,
         Err(error) => failure::report(&error, output),
     }
+}
+
+/// Help and version are answers; the rest is usage. Scripts that asked for JSON get even that as JSON.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
+    let answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !answer && output::asks_for_json(arguments) {
+        let text = error.to_string();
+        let (message, hint) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let failure = Failure::usage(message.trim_start_matches("error: ")).hint(hint.trim());
+        return failure::report(&failure.into(), Output::Json);
+    }
+    // A closed pipe while printing help is no error.
+    drop(error.print());
+    if answer { Exit::Ok } else { Exit::Usage }
 }
 
 #[cfg(test)]

@@ -104,6 +104,12 @@ impl Config {
         Rules::new(rules, self.handler.timeout, self.handler.on_unknown, &self.retry)
     }
 
+    /// What the worker needs: its section, with a parking lot that leaves the handlers their places.
+    #[must_use]
+    pub fn worker(&self) -> worker::Config {
+        worker::Config { parking: self.computed().parking, ..self.worker.clone() }
+    }
+
     /// What follows from the values.
     #[must_use]
     pub fn computed(&self) -> Computed {

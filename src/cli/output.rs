@@ -1,6 +1,9 @@
 //! Forms of an answer, and the way it reaches stdout.
 
-use std::io::{self, Write};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+};
 
 use clap::ValueEnum;
 
@@ -12,6 +15,14 @@ pub enum Output {
     Table,
     /// One JSON document.
     Json,
+}
+
+/// True for a command line with `-o json`, however wrong the rest of it is.
+#[must_use]
+pub(super) fn asks_for_json(arguments: &[OsString]) -> bool {
+    let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    arguments.iter().any(|argument| ["-ojson", "-o=json", "--output=json"].contains(argument))
+        || arguments.windows(2).any(|pair| ["-o", "--output"].contains(&pair[0]) && pair[1] == "json")
 }
 
 /// Writes an answer to stdout, whole.

@@ -18,7 +18,7 @@ pub struct Computed {
     pub subscription: String,
     /// Deliveries this process holds at once.
     pub max_outstanding_messages: usize,
-    /// Of them, copies that may wait.
+    /// Of them, copies that may wait: so many that `worker.concurrency` places are left for those that do not.
     pub parking: usize,
     /// The longest any handler may take.
     #[serde(rename = "longest_handler_timeout_seconds", serialize_with = "seconds")]
@@ -58,7 +58,7 @@ impl Computed {
             scope,
             subscription,
             max_outstanding_messages: outstanding,
-            parking: parking.min(outstanding.saturating_sub(concurrency)),
+            parking: parking.min(outstanding.saturating_sub(concurrency)).max(1),
             longest_handler_timeout: longest,
             drain_timeout: config.worker.drain_timeout.for_handlers(longest),
             client_max_lease: longest_hold(longest, lease),

@@ -147,7 +147,10 @@ fn what_is_not_computed_by_hand_follows_from_the_rest() {
 fn parking_never_takes_the_places_of_handlers() {
     let toml = ENOUGH.replace("[store]", "max_outstanding_messages = 20\n[store]");
 
-    let computed = load(&toml, &[], &[]).unwrap().config.computed();
+    let config = load(&toml, &[], &[]).unwrap().config;
 
-    assert_eq!((computed.max_outstanding_messages, computed.parking), (20, 4));
+    assert_eq!((config.computed().max_outstanding_messages, config.computed().parking), (20, 4));
+    assert_eq!(config.worker().parking_places(), 4);
+    let none_left = ENOUGH.replace("[store]", "max_outstanding_messages = 16\n[store]");
+    assert_eq!(load(&none_left, &[], &[]).unwrap().config.worker().parking_places(), 1);
 }

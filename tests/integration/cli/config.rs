@@ -178,6 +178,11 @@ fn what_show_prints_as_toml_is_the_same_configuration() {
 
 #[test]
 fn errors_are_json_where_answers_are() {
+    let (code, stdout, stderr) = run(&mut bellhop(&["config", "shwo", "--output=json"]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let error = error_of(&stderr);
+    assert_eq!((&error["code"], &error["message"]), (&"usage".into(), &"unrecognized subcommand 'shwo'".into()));
+
     let (code, stdout, stderr) = run(&mut bellhop(&["config", "show", "-o", "json", "-c", "/nowhere.toml"]));
 
     assert_eq!((code, stdout.as_str()), (2, ""));
