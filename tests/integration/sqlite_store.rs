@@ -1,6 +1,12 @@
 //! The SQLite store: the conformance suite, and what only a file has.
 
-use std::{error::Error, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bellhop::{
@@ -10,6 +16,8 @@ use bellhop::{
     testing::conformance::{self, Bench, Place, Process, Reach, Settings},
 };
 use tempfile::TempDir;
+
+mod crash;
 
 const DAYS: Duration = Duration::from_secs(10 * 86_400);
 
@@ -29,9 +37,12 @@ impl Folder {
     }
 
     async fn open(&self) -> Result<SqliteStore, StoreError> {
-        let lease = Lease::new(Duration::from_secs(60));
-        SqliteStore::open(&self.database(), lease, DAYS, Arc::new(SystemClock)).await
+        open(&self.database()).await
     }
+}
+
+async fn open(database: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(database, Lease::new(Duration::from_secs(60)), DAYS, Arc::new(SystemClock)).await
 }
 
 #[async_trait]
@@ -91,7 +102,7 @@ async fn a_missing_directory_is_named() {
     let folder = Folder::new();
     let path = folder.0.path().join("missing").join("bellhop.db");
 
-    let error = SqliteStore::open(&path, Lease::new(Duration::from_secs(60)), DAYS, Arc::new(SystemClock)).await;
+    let error = open(&path).await;
 
     let text = error.unwrap_err().source().unwrap().to_string();
     assert!(text.contains("missing"), "{text}");
