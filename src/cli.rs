@@ -12,6 +12,7 @@ mod output;
 mod run;
 mod settings;
 mod signals;
+mod trigger;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -71,7 +72,9 @@ enum Command {
     Completions(completions::Args),
     /// Show what bellhop makes of messages: ids, keys, fingerprints, and why two merge or not.
     Inspect(inspect::Args),
-    // Places kept: `demo`, `trigger`.
+    /// Publish sample events, built in or from files.
+    Trigger(trigger::Args),
+    // Place kept: `demo`.
 }
 
 impl Command {
@@ -84,6 +87,7 @@ impl Command {
             Self::Healthcheck(args) => signals.interrupt(healthcheck::run(args, settings)).await,
             Self::Completions(args) => completions::run(args),
             Self::Inspect(args) => inspect::run(&args),
+            Self::Trigger(args) => signals.interrupt(trigger::run(args, settings)).await,
         }
     }
 
@@ -94,6 +98,7 @@ impl Command {
             Self::Config(args) => args.output(),
             Self::Healthcheck(args) => args.output,
             Self::Inspect(args) => args.output(),
+            Self::Trigger(args) => args.output(),
             Self::Run(_) | Self::Completions(_) => Output::Table,
         }
     }

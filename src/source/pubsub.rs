@@ -20,6 +20,7 @@ mod health;
 mod inlet;
 mod notice;
 mod probe;
+mod publishing;
 mod pulse;
 mod reader;
 mod reason;
@@ -38,10 +39,10 @@ use tokio_util::{
 };
 use tracing::{info, warn};
 
-pub(crate) use self::clients::Clients;
 use self::{
     acker::Answers,
     budget::Budget,
+    clients::Clients,
     health::Health,
     inlet::Inlet,
     notice::Notice,
@@ -51,6 +52,7 @@ use self::{
 pub use self::{
     config::{Config, Problem},
     endpoint::{Endpoint, EndpointError},
+    publishing::{PublishError, Topic},
 };
 use super::{Delivery, Source, SourceError};
 use crate::{clock::Clock, metrics::Metrics};

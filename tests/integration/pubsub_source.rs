@@ -1,5 +1,6 @@
 //! The Pub/Sub source against Google's emulator, and against what is no Pub/Sub server.
 
+mod faults;
 mod fixture;
 mod network;
 

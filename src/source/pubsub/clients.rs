@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use google_cloud_auth::credentials::{self as auth, Credentials};
 use google_cloud_gax::{client_builder::Error as BuildError, retry_policy::NeverRetry};
-use google_cloud_pubsub::client::{Publisher, Subscriber, SubscriptionAdmin};
+use google_cloud_pubsub::client::{Publisher, Subscriber, SubscriptionAdmin, TopicAdmin};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -15,14 +15,14 @@ use super::{
 
 /// Makes clients for one endpoint. Credentials are shared until they are doubted, then read from disk again.
 #[derive(Debug)]
-pub(crate) struct Clients {
+pub(super) struct Clients {
     endpoint: Endpoint,
     credentials_file: PathBuf,
     credentials: Mutex<Option<Credentials>>,
 }
 
 impl Clients {
-    pub(crate) fn new(endpoint: Endpoint, credentials_file: PathBuf) -> Self {
+    pub(super) fn new(endpoint: Endpoint, credentials_file: PathBuf) -> Self {
         Self { endpoint, credentials_file, credentials: Mutex::new(None) }
     }
 
@@ -46,13 +46,22 @@ impl Clients {
     }
 
     /// For publishing to one topic.
-    pub(crate) async fn publisher(&self, topic: &str) -> Result<Publisher, String> {
-        let credentials = self.credentials().await.map_err(|failure| failure.words)?;
-        let mut builder = Publisher::builder(topic).with_credentials(credentials);
+    pub(super) async fn publisher(&self, topic: &str) -> Result<Publisher, Failure> {
+        let mut builder = Publisher::builder(topic).with_credentials(self.credentials().await?);
         if !self.endpoint.as_str().is_empty() {
             builder = builder.with_endpoint(self.endpoint.as_str());
         }
-        builder.build().await.map_err(|error| not_built(error).words)
+        builder.build().await.map_err(not_built)
+    }
+
+    /// For looking at topics.
+    pub(super) async fn topics(&self) -> Result<TopicAdmin, Failure> {
+        let builder = TopicAdmin::builder().with_credentials(self.credentials().await?);
+        let mut builder = builder.with_retry_policy(NeverRetry);
+        if !self.endpoint.as_str().is_empty() {
+            builder = builder.with_endpoint(self.endpoint.as_str());
+        }
+        builder.build().await.map_err(not_built)
     }
 
     /// The next client reads its credentials anew: a key may have been replaced on disk.

@@ -67,7 +67,7 @@ impl Generation {
         }
     }
 
-    /// True once anything came.
+    /// True once a message came.
     pub(super) fn has_heard(&self) -> bool {
         self.pulse.has_heard()
     }

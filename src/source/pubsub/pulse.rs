@@ -29,13 +29,17 @@ impl Pulse {
         self.listening_since.store(since, Ordering::Relaxed);
     }
 
-    /// Something came.
-    pub(super) fn received(&self) {
+    /// The reader no longer waits.
+    pub(super) fn rests(&self) {
         self.listening_since.store(BUSY, Ordering::Relaxed);
+    }
+
+    /// A message came.
+    pub(super) fn hears(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }
 
-    /// True once anything came.
+    /// True once a message came.
     pub(super) fn has_heard(&self) -> bool {
         self.heard.load(Ordering::Relaxed)
     }
@@ -84,7 +88,7 @@ mod tests {
         let start = Instant::now();
         pulse.listens();
         time::advance(Duration::from_secs(6)).await;
-        pulse.received();
+        pulse.rests();
         pulse.listens();
 
         pulse.silent_for(LIMIT).await;
@@ -96,7 +100,7 @@ mod tests {
     async fn a_reader_that_waits_for_the_budget_is_not_silent() {
         let pulse = Pulse::new();
         pulse.listens();
-        pulse.received();
+        pulse.rests();
 
         assert!(time::timeout(Duration::from_secs(3_600), pulse.silent_for(LIMIT)).await.is_err());
     }

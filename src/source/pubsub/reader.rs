@@ -19,9 +19,12 @@ pub(super) async fn read(stream: &mut MessageStream, inlet: &Inlet, pulse: &Puls
     loop {
         pulse.listens();
         let next = stream.next().await;
-        pulse.received();
+        pulse.rests();
         match next {
-            Some(Ok((message, handle))) => kept.extend(inlet.hand_over(message, handle).await),
+            Some(Ok((message, handle))) => {
+                pulse.hears();
+                kept.extend(inlet.hand_over(message, handle).await);
+            }
             Some(Err(error)) => return Failure::from(&error),
             None => return Failure::new(Reason::Ended, "the stream ended"),
         }

@@ -25,6 +25,8 @@ pub(super) enum Reason {
     InvalidArgument,
     /// The server calls the state wrong.
     FailedPrecondition,
+    /// What was to be made is there.
+    AlreadyExists,
     /// Over a quota.
     ResourceExhausted,
     /// The server is in trouble: unavailable, internal, aborted.
@@ -54,6 +56,7 @@ impl Reason {
                 Code::Unknown => Self::Unknown,
                 Code::InvalidArgument | Code::OutOfRange => Self::InvalidArgument,
                 Code::FailedPrecondition => Self::FailedPrecondition,
+                Code::AlreadyExists => Self::AlreadyExists,
                 Code::ResourceExhausted => Self::ResourceExhausted,
                 Code::DeadlineExceeded => Self::Timeout,
                 Code::Unavailable | Code::Internal | Code::Aborted | Code::DataLoss => Self::Server,
@@ -86,6 +89,7 @@ impl Reason {
             Self::Unknown => "unknown",
             Self::InvalidArgument => "invalid_argument",
             Self::FailedPrecondition => "failed_precondition",
+            Self::AlreadyExists => "already_exists",
             Self::ResourceExhausted => "resource_exhausted",
             Self::Server => "server",
             Self::Undecodable => "undecodable",

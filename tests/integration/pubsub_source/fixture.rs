@@ -31,15 +31,21 @@ pub(super) struct Subscription {
     pub(super) name: String,
     topic: String,
     exactly_once: bool,
+    server: String,
 }
 
 impl Subscription {
     pub(super) fn not_yet() -> Self {
+        Self::not_yet_on(&emulator())
+    }
+
+    fn not_yet_on(server: &str) -> Self {
         let id = uuid::Uuid::new_v4().simple().to_string();
         Self {
             name: format!("projects/test/subscriptions/s-{id}"),
             topic: format!("projects/test/topics/t-{id}"),
             exactly_once: false,
+            server: server.to_owned(),
         }
     }
 
@@ -49,8 +55,19 @@ impl Subscription {
         new
     }
 
+    /// On that server, `host:port`.
+    pub(super) async fn on(server: &str) -> Self {
+        let new = Self::not_yet_on(server);
+        new.create().await;
+        new
+    }
+
     pub(super) async fn exactly_once() -> Self {
-        let new = Self { exactly_once: true, ..Self::not_yet() };
+        Self::exactly_once_on(&emulator()).await
+    }
+
+    pub(super) async fn exactly_once_on(server: &str) -> Self {
+        let new = Self { exactly_once: true, ..Self::not_yet_on(server) };
         new.create().await;
         new
     }
@@ -126,14 +143,14 @@ impl Subscription {
     }
 
     async fn publisher(&self) -> PublisherClient<Channel> {
-        PublisherClient::new(channel().await)
+        PublisherClient::new(self.channel().await)
     }
 
     async fn subscriber(&self) -> SubscriberClient<Channel> {
-        SubscriberClient::new(channel().await)
+        SubscriberClient::new(self.channel().await)
     }
-}
 
-async fn channel() -> Channel {
-    Channel::from_shared(format!("http://{}", emulator())).unwrap().connect().await.unwrap()
+    async fn channel(&self) -> Channel {
+        Channel::from_shared(format!("http://{}", self.server)).unwrap().connect().await.unwrap()
+    }
 }

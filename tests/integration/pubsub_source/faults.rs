@@ -1,0 +1,159 @@
+//! What Google's emulator can not do: statuses on streams and probes, acks that fail.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bellhop::{
+    pubsub_server::{Method, PubsubServer},
+    source::{Source, pubsub::Config},
+};
+use tonic::{Code, Status};
+
+use super::{
+    LIMITS, Opened,
+    fixture::{Subscription, eventually},
+    text,
+};
+
+const ANYWHERE: &str = "127.0.0.1:0";
+
+async fn server() -> PubsubServer {
+    PubsubServer::start(ANYWHERE.parse::<SocketAddr>().unwrap()).await.unwrap()
+}
+
+fn config(server: &PubsubServer, subscription: &Subscription) -> Config {
+    Config { endpoint: server.endpoint(), ..super::config(subscription) }
+}
+
+#[tokio::test]
+async fn whatever_a_stream_ends_with_it_comes_back_and_is_counted() {
+    for (code, reason) in [
+        (Code::Cancelled, "cancelled"),
+        (Code::Unknown, "unknown"),
+        (Code::NotFound, "not_found"),
+        (Code::PermissionDenied, "permission_denied"),
+        (Code::Unauthenticated, "unauthenticated"),
+        (Code::InvalidArgument, "invalid_argument"),
+        (Code::FailedPrecondition, "failed_precondition"),
+        (Code::Unimplemented, "other"),
+    ] {
+        let server = server().await;
+        let subscription = Subscription::on(&server.address().to_string()).await;
+        server.faults().fail_next(Method::StreamingPull, 1, &Status::new(code, "on order"));
+        let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+        subscription.publish(["a"]).await;
+
+        let delivery = opened.next().await;
+
+        assert_eq!((text(&delivery).as_str(), opened.restarts(reason)), ("a", 1), "{code:?}");
+        delivery.acker.ack().await;
+        opened.close().await.unwrap();
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_is_refused_again_and_again_tries_ever_more_seldom() {
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    server.faults().fail_next(Method::StreamingPull, 1_000, &Status::unauthenticated("on order"));
+    let opened = Opened::on(&config(&server, &subscription), LIMITS);
+    let health = opened.source.health();
+
+    tokio::time::sleep(Duration::from_secs(6)).await;
+
+    // At 0 s, after 0.5-1 s, 1-2 s more, 2-4 s more, 4-8 s more.
+    let calls = server.faults().calls(Method::StreamingPull);
+    assert!((3..=4).contains(&calls), "{calls} streams");
+    assert_eq!(opened.restarts("unauthenticated"), calls);
+    assert!(!health());
+    opened.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn no_stream_is_opened_before_a_probe_got_through() {
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    server.faults().fail_next(Method::GetSubscription, 2, &Status::permission_denied("on order"));
+    let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+
+    eventually("two refused probes", || opened.requests("probe", "permission_denied") >= 2).await;
+    assert_eq!(server.faults().calls(Method::StreamingPull), 0);
+    subscription.publish(["a"]).await;
+
+    opened.next().await.acker.ack().await;
+    opened.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_is_found_again() {
+    let first = server().await;
+    let (address, endpoint) = (first.address(), first.endpoint());
+    let subscription = Subscription::on(&address.to_string()).await;
+    let config = Config { endpoint, ..super::config(&subscription) };
+    let mut opened = Opened::on(&config, LIMITS);
+    subscription.publish(["a"]).await;
+    opened.next().await.acker.ack().await;
+
+    first.stop().await;
+    let second = PubsubServer::start(address).await.unwrap();
+    subscription.create().await;
+    subscription.publish(["b"]).await;
+
+    assert_eq!(text(&opened.next().await), "b");
+    opened.close().await.unwrap();
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn acks_that_an_exactly_once_subscription_refuses_are_counted_and_do_not_hold_up_close() {
+    let server = server().await;
+    let subscription = Subscription::exactly_once_on(&server.address().to_string()).await;
+    let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+    subscription.publish(["a", "b", "c"]).await;
+    let mut held = vec![opened.next().await, opened.next().await, opened.next().await];
+    server.faults().invalidate_next_acks(1);
+
+    held.remove(0).acker.ack().await;
+    let failed = || -> u64 {
+        ["lease_expired", "failed_precondition", "invalid_argument", "other"]
+            .iter()
+            .map(|result| opened.requests("ack", result))
+            .sum()
+    };
+    eventually("the refusal", || failed() == 1).await;
+    for delivery in held {
+        delivery.acker.ack().await;
+    }
+
+    let requests = opened.metrics.pubsub_requests.clone();
+    opened.source.close(tokio::time::Instant::now() + Duration::from_secs(20)).await.unwrap();
+    assert_eq!(requests.with_label_values(&["ack", "ok"]).get(), 2);
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_while_it_is_read_comes_back_beside_the_handles_of_the_old_one() {
+    for (status, reason) in
+        [(Status::permission_denied("on order"), "permission_denied"), (Status::ok("a clean end"), "ended")]
+    {
+        let server = server().await;
+        let subscription = Subscription::on(&server.address().to_string()).await;
+        let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+        subscription.publish(["a"]).await;
+        let old = opened.next().await;
+
+        assert_eq!(server.admin().end_streams(&subscription.name, &status), 1);
+        eventually("the end", || opened.restarts(reason) == 1).await;
+        old.acker.ack().await;
+        subscription.publish(["b"]).await;
+
+        let mut new = opened.next().await;
+        if text(&new) == "a" {
+            // The ack went out after the server had given up on the old stream.
+            new.acker.ack().await;
+            new = opened.next().await;
+        }
+        assert_eq!(text(&new), "b");
+        new.acker.ack().await;
+        opened.close().await.unwrap();
+    }
+}
