@@ -14,5 +14,6 @@ mod integration {
     mod postgres_store;
     mod pubsub_server;
     mod pubsub_source;
+    mod readme;
     mod sqlite_store;
 }

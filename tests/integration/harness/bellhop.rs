@@ -204,7 +204,7 @@ fn launch(setup: &Setup, folder: &TempDir, change: impl FnOnce(&mut Command)) ->
 }
 
 /// Nothing of the developer's own environment reaches the process, except what a program needs to run at all.
-fn clean(command: &mut Command) -> &mut Command {
+pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.env_clear();
     for name in ["PATH", "HOME", "LANG", "TMPDIR", "BELLHOP_TEST_RUN"] {
         if let Some(value) = std::env::var_os(name) {
