@@ -247,7 +247,7 @@ mod tests {
             if let Decision::Mine(mine) = decision {
                 let own = row.nonce == intent.nonce;
                 assert_eq!((mine.nonce, mine.epoch), (intent.nonce, if own { 5 } else { 6 }), "{row:?}");
-                assert_eq!(own && row.state != State::Running, false, "{row:?}");
+                assert!(!own || row.state == State::Running, "{row:?}");
             }
         });
     }
