@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod integration {
     mod examples;
+    mod fuzz;
     mod handlers;
     mod harness;
     mod house;
