@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-.PHONY: help setup test unit check fmt sqlx audit
+.PHONY: help setup test unit check fmt sqlx audit fuzz bench
 
 help: ## List what can be done here.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,12 @@ test: setup ## Run every test, beside a PostgreSQL and Google's emulator of thei
 
 unit: ## Run the tests that need no server (quick).
 	cargo test --locked --features testing --lib --bins
+
+fuzz: ## Throw mutated payloads at the decoder for ten minutes (BELLHOP_FUZZ_SECONDS).
+	BELLHOP_FUZZ_SECONDS=$${BELLHOP_FUZZ_SECONDS:-600} cargo test --locked --features testing --test integration -- fuzz::
+
+bench: ## Measure decoding beside a plain JSON parse; fails when a bound is broken.
+	cargo bench --locked --bench decode
 
 check: setup ## Formatting, lints, queries against a migrated database, documentation.
 	cargo fmt --all --check

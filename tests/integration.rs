@@ -8,6 +8,7 @@
 mod integration {
     mod cli;
     mod examples;
+    mod fuzz;
     mod handlers;
     mod harness;
     mod house;

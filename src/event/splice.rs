@@ -6,7 +6,7 @@ use std::{borrow::Cow, ops::Range};
 
 /// Where the value of a member of the outermost object lies; the last one when the name is given twice.
 pub(super) fn member(text: &[u8], name: &str) -> Option<Range<usize>> {
-    let mut walk = Walk { text, at: 0, names: &[name], wanted: Wanted::Value(None) };
+    let mut walk = Walk { text, at: 0, names: &[name], wanted: Wanted::Value(None), lost: false };
     walk.value(0);
     match walk.wanted {
         Wanted::Value(found) => found,
@@ -16,10 +16,10 @@ pub(super) fn member(text: &[u8], name: &str) -> Option<Range<usize>> {
 
 /// The text without the members of these names, at any depth; `None` when there are none.
 pub(super) fn without(text: &[u8], names: &[&str]) -> Option<Vec<u8>> {
-    let mut walk = Walk { text, at: 0, names, wanted: Wanted::Cuts(Vec::new()) };
+    let mut walk = Walk { text, at: 0, names, wanted: Wanted::Cuts(Vec::new()), lost: false };
     walk.value(0);
     let Wanted::Cuts(cuts) = walk.wanted else { return None };
-    if cuts.is_empty() {
+    if cuts.is_empty() || walk.lost {
         return None;
     }
     let mut rest = Vec::with_capacity(text.len());
@@ -44,7 +44,12 @@ struct Walk<'t> {
     at: usize,
     names: &'t [&'t str],
     wanted: Wanted,
+    /// This is no JSON, or nests deeper than the parser allows: the data of a CloudEvent may be anything.
+    lost: bool,
 }
+
+/// What the parser allows.
+const MAX_DEPTH: usize = 127;
 
 impl Walk<'_> {
     fn peek(&self) -> Option<u8> {
@@ -57,9 +62,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes a value. Recursion ends at the 127 levels the parser allowed.
+    /// Passes a value. Always moves on, except at the end of the text.
     fn value(&mut self, depth: usize) {
         self.spaces();
+        let start = self.at;
+        if depth > MAX_DEPTH {
+            return self.give_up();
+        }
         match self.peek() {
             Some(b'{') => self.object(depth + 1),
             Some(b'[') => self.array(depth + 1),
@@ -68,8 +77,16 @@ impl Walk<'_> {
                 while self.peek().is_some_and(|byte| !b",]} \t\r\n".contains(&byte)) {
                     self.at += 1;
                 }
+                if self.at == start {
+                    self.give_up();
+                }
             }
         }
+    }
+
+    fn give_up(&mut self) {
+        self.lost = true;
+        self.at = self.text.len();
     }
 
     fn string(&mut self) {
@@ -91,7 +108,7 @@ impl Walk<'_> {
             self.value(depth);
             self.comma();
         }
-        self.at += 1;
+        self.close(b']');
     }
 
     fn object(&mut self, depth: usize) {
@@ -123,7 +140,15 @@ impl Walk<'_> {
             // Nothing follows, so the comma before the cut goes too.
             cut(cuts, kept..self.at);
         }
-        self.at += 1;
+        self.close(b'}');
+    }
+
+    fn close(&mut self, bracket: u8) {
+        if self.peek() == Some(bracket) {
+            self.at += 1;
+        } else {
+            self.give_up();
+        }
     }
 
     /// Passes the comma after an item, and spaces around it.
@@ -186,6 +211,15 @@ mod tests {
         assert_eq!(cut_x_and_y(r#"{"a":"x","b":["y",{"xx":1}]}"#), None);
         assert_eq!(cut_x_and_y("[]"), None);
         assert_eq!(cut_x_and_y(""), None);
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_left_alone_in_good_time() {
+        for text in ["[}", "{\"x\"", "{\"x\":", "{\"x\":1,]", "[,", "{\"x\":}", "\"", "{\"", "[\"\\"] {
+            assert_eq!(cut_x_and_y(text), None, "{text}");
+        }
+        assert_eq!(cut_x_and_y(&"[".repeat(1_000_000)), None);
+        assert_eq!(cut_x_and_y(&"{\"x\":".repeat(1_000_000)), None);
     }
 
     #[test]

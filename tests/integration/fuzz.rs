@@ -17,11 +17,42 @@ use bellhop::{
 use serde_json::Value;
 
 const WORDS: &[&str] = &[
-    "\"type\":\"MESSAGE\",", "\"type\":\"CARD_CLICKED\",", "\"eventTime\":", "\"2026-05-04T09:15:30.25Z\"", "\"chat\":{",
-    "\"messagePayload\":{", "\"name\":", "\"parameters\":", "\"formInputs\":", "null", "true", "1e400", "-0", "1.5",
-    "18446744073709551616", "\\ud800", "\\u0000", "\"specversion\":\"1.0\",", "\"data\":", "\"data_base64\":\"e30=\"",
-    "\"configCompleteRedirectUrl\":\"x\",", "\"authorizationEventObject\":{},", "\"subscription\":\"s\",", "\u{feff}", "{", "}", "[", "]",
-    ",", ":", "\"", "\\", " ", "[[[[[[[[", "]]]]]]]]", "\"message\":{",
+    "\"type\":\"MESSAGE\",",
+    "\"type\":\"CARD_CLICKED\",",
+    "\"eventTime\":",
+    "\"2026-05-04T09:15:30.25Z\"",
+    "\"chat\":{",
+    "\"messagePayload\":{",
+    "\"name\":",
+    "\"parameters\":",
+    "\"formInputs\":",
+    "null",
+    "true",
+    "1e400",
+    "-0",
+    "1.5",
+    "18446744073709551616",
+    "\\ud800",
+    "\\u0000",
+    "\"specversion\":\"1.0\",",
+    "\"data\":",
+    "\"data_base64\":\"e30=\"",
+    "\"configCompleteRedirectUrl\":\"x\",",
+    "\"authorizationEventObject\":{},",
+    "\"subscription\":\"s\",",
+    "\u{feff}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    " ",
+    "[[[[[[[[",
+    "]]]]]]]]",
+    "\"message\":{",
 ];
 
 struct Dice(u64);
@@ -50,7 +81,8 @@ fn seeds() -> Vec<RawEvent> {
     let samples = folder("events").into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "json"));
     let samples = samples.map(|file| sample::parse(&std::fs::read(file).unwrap()).unwrap());
     let payloads = folder("fuzz").into_iter().map(|file| std::fs::read(file).unwrap());
-    let payloads = payloads.map(|data| RawEvent { data: data.into(), message_id: "1".to_owned(), ..RawEvent::default() });
+    let payloads =
+        payloads.map(|data| RawEvent { data: data.into(), message_id: "1".to_owned(), ..RawEvent::default() });
     samples.chain(payloads).collect()
 }
 
@@ -106,7 +138,10 @@ fn check(raw: &RawEvent) {
     assert!(id.len() == 39 && id.starts_with("bh1-"), "{id}");
     assert!(id[7..].bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()), "{id}");
     let again = decode(&Arc::new(raw.clone()));
-    assert_eq!((&event.id, event.fingerprint, Key::derive("s", &event)), (&again.id, again.fingerprint, Key::derive("s", &again)));
+    assert_eq!(
+        (&event.id, event.fingerprint, Key::derive("s", &event)),
+        (&again.id, again.fingerprint, Key::derive("s", &again))
+    );
     let _ = (event.type_label(), event.soft_key(), event.lifecycle_warning(), event.fields.iter().count());
     check_body(&event);
     if matches!(event.shape, Shape::Classic | Shape::Addon)
@@ -136,8 +171,10 @@ fn has_credentials(value: &Value) -> bool {
     match value {
         Value::Array(elements) => elements.iter().any(has_credentials),
         Value::Object(members) => members.iter().any(|(key, value)| {
-            matches!(key.as_str(), "configCompleteRedirectUrl" | "configCompleteRedirectUri" | "authorizationEventObject")
-                || has_credentials(value)
+            matches!(
+                key.as_str(),
+                "configCompleteRedirectUrl" | "configCompleteRedirectUri" | "authorizationEventObject"
+            ) || has_credentials(value)
         }),
         _ => false,
     }

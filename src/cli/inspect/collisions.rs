@@ -28,7 +28,7 @@ impl Collisions {
     }
 
     /// Every pair that agrees in `same` and not in `other`, in the order the messages came.
-    fn pairs<'s>(&'s self, same: impl Fn(&Seen) -> &str, other: impl Fn(&Seen) -> &str) -> Vec<(&'s Seen, &'s Seen)> {
+    fn pairs(&self, same: impl Fn(&Seen) -> &str, other: impl Fn(&Seen) -> &str) -> Vec<(&Seen, &Seen)> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, seen) in self.seen.iter().enumerate() {
             groups.entry(same(seen)).or_default().push(index);
