@@ -29,14 +29,15 @@ use super::{Exit, Output, Settings, Signals, output};
 use crate::{
     app,
     clock::{Clock, SystemClock},
-    config::{Loaded, Profile, handler::Kind},
+    config::{Loaded, Origin, Profile, handler::Kind},
     handler::echo::EchoHandler,
     shutdown::Shutdown,
     telemetry,
 };
 
-/// Nothing at all happened for so long: what is not settled by then is lost. Longer than the longest backoff.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Nothing at all happened for so long: what is not settled by then is lost. Longer than a backoff, and than the lease
+/// of a reader that is gone but that an emulator still gives messages to.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// Lines waiting for a slow terminal; what comes on top is counted but not shown.
 const LINES: usize = 10_000;
 /// How long the echo handler takes at most, so that copies meet an event that is still running.
@@ -77,7 +78,8 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
     let folder = Folder::new()?;
     quicken(&mut loaded, &folder);
     telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
-    let stage = Stage::open(&mut loaded.config.pubsub).await?;
+    let own = !is_given(&loaded, "pubsub.subscription");
+    let stage = Stage::open(&mut loaded.config.pubsub, own).await?;
 
     let colours = loaded.colours && std::io::stdout().is_terminal();
     let renderer = Renderer::new(args.output, colours);
@@ -188,22 +190,30 @@ async fn settle(stage: &Stage, tally: &Tally, shutdown: &Shutdown) -> bool {
 /// Defaults that suit a demonstration, where the user gave no others: the terminal belongs to the events, the store
 /// to this run, and nobody wants to wait ten minutes for the eighth attempt.
 fn quicken(loaded: &mut Loaded, folder: &Folder) {
-    let Loaded { config, origins, .. } = loaded;
-    let given = |key: &str| origins.get(key).is_some_and(|origin| *origin != crate::config::Origin::Default);
-    if !given("log.level") {
+    let is_default = |keys: &[&str]| !keys.iter().any(|key| is_given(loaded, key));
+    let log = is_default(&["log.level"]);
+    let store = is_default(&["store.url", "store.path", "store.backend"]);
+    let retry = is_default(&["retry.min_backoff", "retry.max_backoff", "retry.max_failures"]);
+    let quarantine = is_default(&["quarantine.max_per_minute"]);
+    let config = &mut loaded.config;
+    if log {
         config.log.level = "error,bellhop::worker=off".to_owned();
     }
-    if !["store.url", "store.path", "store.backend"].into_iter().any(given) {
+    if store {
         config.store.path = folder.path().join("bellhop.db");
     }
-    if !["retry.min_backoff", "retry.max_backoff", "retry.max_failures"].into_iter().any(given) {
+    if retry {
         config.retry.min_backoff = Duration::from_millis(500);
         config.retry.max_backoff = Duration::from_secs(2);
         config.retry.max_failures = 4;
     }
-    if !given("quarantine.max_per_minute") {
+    if quarantine {
         config.quarantine.max_per_minute = u32::MAX;
     }
+}
+
+fn is_given(loaded: &Loaded, key: &str) -> bool {
+    loaded.origins.get(key).is_some_and(|origin| *origin != Origin::Default)
 }
 
 fn ratio(text: &str) -> Result<f64, String> {

@@ -15,6 +15,7 @@ use google_cloud_pubsub::{
     client::{Publisher, SubscriptionAdmin, TopicAdmin},
     model::Message,
 };
+use uuid::Uuid;
 
 use crate::{
     cli::{Exit, Failure},
@@ -32,13 +33,27 @@ pub(super) struct Stage {
     pub(super) topic: String,
     pub(super) subscription: String,
     publisher: Publisher,
+    /// On an emulator: how to delete the subscription that was made for this run.
+    own: Option<SubscriptionAdmin>,
 }
 
 impl Stage {
     /// Starts a server unless an endpoint is configured; makes topic and subscription; points `config` there.
-    pub(super) async fn open(config: &mut pubsub::Config) -> anyhow::Result<Self> {
-        let subscription = config.subscription_name().map_err(|problem| Failure::usage(problem.message))?;
-        let topic = subscription.replacen("/subscriptions/", "/topics/", 1);
+    ///
+    /// With `own` a subscription that an emulator is to have is one of this run alone: an emulator keeps handing
+    /// messages to the readers of the last run.
+    pub(super) async fn open(config: &mut pubsub::Config, own: bool) -> anyhow::Result<Self> {
+        let named = |config: &pubsub::Config| {
+            config
+                .subscription_name()
+                .map_err(|problem| Failure::usage(format!("pubsub.{}: {}", problem.field, problem.message)))
+        };
+        let topic = named(config)?.replacen("/subscriptions/", "/topics/", 1);
+        let own = own && !config.endpoint.is_empty();
+        if own {
+            config.subscription = format!("{}-{:08x}", config.subscription, Uuid::new_v4().as_fields().0);
+        }
+        let subscription = named(config)?;
         let embedded = if config.endpoint.is_empty() {
             let server = PubsubServer::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
             config.endpoint = server.endpoint();
@@ -52,12 +67,12 @@ impl Stage {
             return Err(Failure::new(Exit::Refused, "not_an_emulator", message).hint("clear pubsub.endpoint").into());
         }
         let endpoint = endpoint.as_str();
-        prepare(endpoint, &topic, &subscription)
-            .await
-            .map_err(|error| Failure::unreachable(format!("Pub/Sub at {endpoint} can not be used: {error:#}")))?;
+        let admin = prepare(endpoint, &topic, &subscription).await.map_err(|error| {
+            Failure::unreachable(format!("Pub/Sub at {endpoint} can not be used: {}", error.root_cause()))
+        })?;
         let publisher = Publisher::builder(&topic).with_endpoint(endpoint).with_credentials(nobody()).build().await?;
         let host = endpoint.trim_start_matches("http://").to_owned();
-        Ok(Self { embedded, host, topic, subscription, publisher })
+        Ok(Self { embedded, host, topic, subscription, publisher, own: own.then_some(admin) })
     }
 
     /// True for the server in this process.
@@ -85,8 +100,12 @@ impl Stage {
         Some(counts.unacked)
     }
 
-    /// Stops the embedded server.
+    /// Stops the embedded server, or deletes what this run made for itself.
     pub(super) async fn close(self) {
+        if let Some(admin) = self.own {
+            // An emulator that is gone has forgotten it anyway.
+            drop(admin.delete_subscription().set_subscription(&self.subscription).send().await);
+        }
         if let Some(server) = self.embedded {
             server.stop().await;
         }
@@ -94,11 +113,12 @@ impl Stage {
 }
 
 /// Makes topic and subscription where they are missing.
-async fn prepare(endpoint: &str, topic: &str, subscription: &str) -> anyhow::Result<()> {
+async fn prepare(endpoint: &str, topic: &str, subscription: &str) -> anyhow::Result<SubscriptionAdmin> {
     let topics = TopicAdmin::builder().with_endpoint(endpoint).with_credentials(nobody()).build().await?;
     there(topics.create_topic().set_name(topic).send().await)?;
     let admin = SubscriptionAdmin::builder().with_endpoint(endpoint).with_credentials(nobody()).build().await?;
-    there(admin.create_subscription().set_name(subscription).set_topic(topic).send().await)
+    there(admin.create_subscription().set_name(subscription).set_topic(topic).send().await)?;
+    Ok(admin)
 }
 
 fn there<T>(made: google_cloud_pubsub::Result<T>) -> anyhow::Result<()> {
@@ -118,7 +138,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("bellhop-demo-{}", uuid::Uuid::new_v4().simple()));
+        let path = std::env::temp_dir().join(format!("bellhop-demo-{}", Uuid::new_v4().simple()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }

@@ -191,9 +191,11 @@ impl State {
                 record.handled += 1;
                 Some(if record.handled > 1 { What::HandledAgain } else { What::Handled(attempt) })
             }
-            Happening::Duplicate | Happening::Merged => Some(copy),
-            // After every failure the message comes back and waits for its time: no news.
-            Happening::Parked => (new_message && !first).then_some(copy),
+            // After every failure its messages come back and wait for their time: no news.
+            Happening::Duplicate | Happening::Merged => {
+                (record.retries == 0 || copy == What::Duplicate).then_some(copy)
+            }
+            Happening::Parked => (copy == What::Duplicate).then_some(copy),
             Happening::Retried { after, .. } => {
                 record.retries += 1;
                 Some(What::Retried(after))
@@ -229,12 +231,11 @@ impl Observer for Tally {
 mod tests {
     use super::*;
 
-    struct Bench(Tally, mpsc::Receiver<Line>);
+    struct Bench(Tally);
 
     impl Bench {
         fn new() -> Self {
-            let (lines, shown) = mpsc::channel(100);
-            Self(Tally::new(lines), shown)
+            Self(Tally::new(mpsc::channel(1).0))
         }
 
         fn publish(&self, event: &str, message: &str) {
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(bench.note("b", "2", RETRIED), Some(What::Retried(Duration::from_secs(1))));
         assert_eq!(bench.note("b", "2", Happening::Parked), None);
         assert_eq!(bench.note("b", "2", RETRIED), Some(What::Retried(Duration::from_secs(1))));
-        assert_eq!(bench.note("b", "2", Happening::Merged), Some(What::Redelivered));
+        assert_eq!(bench.note("b", "2", Happening::Merged), None);
         let end = Happening::Quarantined(Reason::FailuresExhausted);
         assert_eq!(bench.note("b", "2", end), Some(What::Quarantined(Reason::FailuresExhausted)));
         assert!(!bench.0.all_settled());
