@@ -4,6 +4,7 @@
 
 mod completions;
 mod config;
+mod demo;
 mod failure;
 mod healthcheck;
 mod inspect;
@@ -62,6 +63,8 @@ struct Cli {
 enum Command {
     /// Take events and have them handled, until SIGTERM or SIGINT.
     Run(run::Args),
+    /// Watch the whole way on one machine: an embedded Pub/Sub server, sample events, copies, failures.
+    Demo(demo::Args),
     /// Bring the PostgreSQL schema up to date, or say whether it is.
     Migrate(migrate::Args),
     /// Show the effective configuration, or check it.
@@ -74,7 +77,6 @@ enum Command {
     Inspect(inspect::Args),
     /// Publish sample events, built in or from files.
     Trigger(trigger::Args),
-    // Place kept: `demo`.
 }
 
 impl Command {
@@ -82,6 +84,7 @@ impl Command {
         match self {
             // `run` drains at the first signal; every other command just ends.
             Self::Run(args) => run::run(args, settings, signals).await,
+            Self::Demo(args) => demo::run(args, settings, signals).await,
             Self::Migrate(args) => signals.interrupt(migrate::run(args, settings)).await,
             Self::Config(args) => config::run(args, settings),
             Self::Healthcheck(args) => signals.interrupt(healthcheck::run(args, settings)).await,
@@ -94,6 +97,7 @@ impl Command {
     /// What form the user wants answers, and so errors, in.
     const fn output(&self) -> Output {
         match self {
+            Self::Demo(args) => args.output(),
             Self::Migrate(args) => args.output(),
             Self::Config(args) => args.output(),
             Self::Healthcheck(args) => args.output,

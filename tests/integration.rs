@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod integration {
     mod cli;
+    mod demo;
     mod examples;
     mod fuzz;
     mod handlers;

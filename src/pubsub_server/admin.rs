@@ -47,6 +47,12 @@ impl Admin {
         self.shared.with(|broker, _| broker.delete_subscription(name))
     }
 
+    /// The full names of the subscriptions of `projects/P`.
+    #[must_use]
+    pub fn subscriptions(&self, project: &str) -> Vec<String> {
+        self.shared.with(|broker, _| broker.subscriptions(project, "").map(|it| it.name.clone()).collect())
+    }
+
     /// Publishes; answers the message ids.
     ///
     /// # Errors
@@ -61,6 +67,12 @@ impl Admin {
     #[must_use]
     pub fn counts(&self, subscription: &str) -> Option<Counts> {
         self.shared.with(|broker, _| broker.counts(subscription))
+    }
+
+    /// How often a message of a subscription was assigned to a reader, copies included.
+    #[must_use]
+    pub fn deliveries(&self, subscription: &str) -> Option<u64> {
+        self.shared.with(|broker, _| broker.deliveries(subscription))
     }
 
     /// Memory held by unacknowledged messages, roughly.

@@ -104,12 +104,13 @@ impl Shared {
     /// Advances the broker whenever something is due, until the server stops.
     pub(super) async fn keep_time(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
-            let next = self.with(Broker::advance);
+            // Whatever is armed from here on counts, by this call or by others beside it.
+            self.lock().armed = None;
+            let others = self.with(Broker::advance);
             let next = {
                 let mut state = self.lock();
-                // A call in between may have armed an earlier time: look again at once.
-                let armed = state.armed.replace(next.unwrap_or_else(far_away));
-                armed.filter(|armed| *armed > Instant::now()).into_iter().chain(next).min()
+                state.armed = state.armed.into_iter().chain(others).min();
+                state.armed
             };
             tokio::select! {
                 biased;

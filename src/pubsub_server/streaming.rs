@@ -25,6 +25,9 @@ use super::{
 /// An empty response so often keeps clients sure of the connection.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
+/// How long a stream's end waits to be told to a client that does not read.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// What a StreamingPull answers with.
 pub(super) type ResponseStream = Pin<Box<dyn Stream<Item = Result<StreamingPullResponse, Status>> + Send>>;
 
@@ -83,7 +86,8 @@ impl Pump {
             Err(status) => End::Ours(status),
         };
         match end {
-            End::Ours(status) => drop(self.responses.send(Err(status)).await),
+            // A client that does not read does not hold up the end.
+            End::Ours(status) => drop(self.responses.send_timeout(Err(status), LAST_WORD).await),
             End::Client => {}
             End::Lost => self.open.lost = self.shared.options.release_on_disconnect,
         }

@@ -151,6 +151,11 @@ impl Subscription {
         self.settings = settings;
     }
 
+    /// How often a message was assigned to a reader.
+    pub(super) fn deliveries(&self) -> u64 {
+        self.next_ack
+    }
+
     /// Memory held, roughly.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

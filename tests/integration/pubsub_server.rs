@@ -297,6 +297,42 @@ async fn a_client_that_drops_its_stream_keeps_the_lease_of_what_it_works_on() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_while_it_waits_leaves_no_stream_behind() {
+    let house = House::open(Subscription::default()).await;
+    let mut stream = house.stream().await;
+
+    tokio::select! {
+        message = stream.next() => panic!("nothing was published: {message:?}"),
+        () = house.until(|counts| counts.streams == 1) => {}
+    }
+    drop(stream);
+    house.until(|counts| counts.streams == 0).await;
+    house.publish(["a"]);
+
+    next(&mut house.stream().await).await.1.ack();
+    house.until(|counts| counts.unacked == 0).await;
+}
+
+#[tokio::test]
+async fn leases_of_a_client_that_does_not_read_run_out_again_and_again() {
+    let house = House::open(Subscription::default()).await;
+    let mut stream = house.stream().await;
+    house.publish(["a"]);
+    let (_, first) = next(&mut stream).await;
+    // Its lease ends unanswered, and what comes instead is not read by anybody.
+    house.server.faults().swallow_share(Method::ModifyAckDeadline, 1.0);
+    let attempts = |house: &House| house.server.admin().deliveries(SUBSCRIPTION).unwrap();
+
+    let again = async {
+        while attempts(&house) < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("a third delivery after two deadlines");
+    drop(first);
+}
+
+#[tokio::test]
 async fn two_clients_share_the_messages_between_them() {
     let house = House::open(Subscription::default()).await;
     let (mut one, mut two) = (house.stream().await, house.stream().await);
@@ -572,4 +608,53 @@ async fn stopping_ends_streams_and_waits_for_nobody() {
     let (_, _kept) = next(&mut stream).await;
 
     timeout(Duration::from_secs(4), house.server.stop()).await.expect("a stop in time");
+}
+
+/// Passes bytes to the server, until it is dropped: then both sides see a reset or an end.
+async fn proxy(to: SocketAddr) -> (SocketAddr, tokio::task::JoinSet<()>) {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            connections.spawn(async move {
+                let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+                drop(tokio::io::copy_bidirectional(&mut near, &mut far).await);
+            });
+        }
+    });
+    (address, tasks)
+}
+
+async fn held_through_a_broken_connection(options: Options) -> (House, Handler) {
+    let house = House::open_with(options, Subscription::default()).await;
+    house.publish(["a"]);
+    let (address, proxy) = proxy(house.server.address()).await;
+    let subscriber = Subscriber::builder()
+        .with_endpoint(format!("http://{address}"))
+        .with_credentials(nobody())
+        .build()
+        .await
+        .unwrap();
+    let mut stream = subscriber.subscribe(SUBSCRIPTION).build();
+    let (_, handler) = next(&mut stream).await;
+    drop(proxy);
+    house.until(|counts| counts.streams == 0).await;
+    (house, handler)
+}
+
+#[tokio::test]
+async fn what_a_broken_connection_held_is_delivered_again_at_once() {
+    let (house, _handler) = held_through_a_broken_connection(Options::default()).await;
+
+    assert_eq!((house.counts().ready, house.counts().leased), (1, 0));
+}
+
+#[tokio::test]
+async fn what_a_broken_connection_held_stays_leased_where_that_is_wanted() {
+    let options = Options { release_on_disconnect: false, ..Options::default() };
+    let (house, _handler) = held_through_a_broken_connection(options).await;
+
+    assert_eq!((house.counts().ready, house.counts().leased), (0, 1));
 }

@@ -147,6 +147,10 @@ impl Broker {
         Ok(())
     }
 
+    pub(in crate::pubsub_server) fn deliveries(&self, name: &str) -> Option<u64> {
+        self.subscriptions.get(name).map(|subscribed| subscribed.state.deliveries())
+    }
+
     pub(in crate::pubsub_server) fn counts(&self, name: &str) -> Option<Counts> {
         self.subscriptions.get(name).map(|subscribed| subscribed.state.counts())
     }

@@ -1,0 +1,339 @@
+//! Counts what happens to each event, and tells the terminal.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{
+    event::{Event, EventId},
+    outcome::Reason,
+    worker::{Happening, Observer},
+};
+
+/// One line for the terminal.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// Since the start.
+    pub(super) at: Duration,
+    pub(super) id: String,
+    pub(super) event_type: String,
+    pub(super) space: String,
+    pub(super) what: What,
+}
+
+/// What a line tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// By which attempt.
+    Handled(u32),
+    /// Handled, though it was handled before.
+    HandledAgain,
+    /// A second message with the same event; the handler was not called for it.
+    Duplicate,
+    /// The same message once more; the handler was not called for it.
+    Redelivered,
+    /// Tried again after so long.
+    Retried(Duration),
+    Quarantined(Reason),
+    Skipped,
+}
+
+/// What came of everything: the answer of `demo`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Summary {
+    /// Messages.
+    pub(super) published: usize,
+    /// Events in them.
+    pub(super) distinct: usize,
+    /// Events whose handler did its work.
+    pub(super) handled: usize,
+    /// Messages with an event that another message brought too: acked without calling the handler.
+    pub(super) duplicates: usize,
+    /// Events that were tried more than once.
+    pub(super) retried: usize,
+    /// Events put aside.
+    pub(super) quarantined: usize,
+    /// Events neither handled nor put aside.
+    pub(super) lost: usize,
+    /// Messages the server delivered twice on purpose.
+    #[serde(skip)]
+    pub(super) redelivered: usize,
+    /// Events whose handler succeeded more than once.
+    #[serde(skip)]
+    pub(super) handled_again: usize,
+}
+
+impl Summary {
+    /// Nothing lost, nothing doubled.
+    pub(super) const fn is_sound(&self) -> bool {
+        self.lost == 0 && self.handled_again == 0 && self.handled + self.quarantined == self.distinct
+    }
+}
+
+/// See the module's words.
+#[derive(Debug)]
+pub(super) struct Tally {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` once nothing more will be shown.
+    lines: Option<mpsc::Sender<Line>>,
+    events: HashMap<EventId, Record>,
+    /// Messages we know to be on the topic.
+    published: HashSet<String>,
+    /// Messages that came out of it.
+    seen: HashSet<String>,
+    redelivered: usize,
+    happenings: u64,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    messages: HashSet<String>,
+    handled: u32,
+    retries: u32,
+    quarantined: bool,
+    skipped: bool,
+}
+
+impl Record {
+    const fn is_settled(&self) -> bool {
+        self.handled > 0 || self.quarantined || self.skipped
+    }
+}
+
+impl Tally {
+    pub(super) fn new(lines: mpsc::Sender<Line>) -> Self {
+        let state = State {
+            lines: Some(lines),
+            events: HashMap::new(),
+            published: HashSet::new(),
+            seen: HashSet::new(),
+            redelivered: 0,
+            happenings: 0,
+        };
+        Self { started: Instant::now(), state: Mutex::new(state) }
+    }
+
+    /// An event is about to be published.
+    pub(super) fn expect(&self, id: &EventId) {
+        self.lock().events.entry(id.clone()).or_default();
+    }
+
+    /// A message is on the topic; whether it was delivered twice.
+    pub(super) fn published(&self, (message_id, delivered_twice): (String, bool)) {
+        let mut state = self.lock();
+        state.published.insert(message_id);
+        state.redelivered += usize::from(delivered_twice);
+    }
+
+    /// No more lines.
+    pub(super) fn close(&self) {
+        self.lock().lines = None;
+    }
+
+    /// How much happened so far.
+    pub(super) fn happenings(&self) -> u64 {
+        self.lock().happenings
+    }
+
+    /// Every message came out, every event came to its end.
+    pub(super) fn all_settled(&self) -> bool {
+        let state = self.lock();
+        state.published.is_subset(&state.seen) && state.events.values().all(Record::is_settled)
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let state = self.lock();
+        let events = || state.events.values().filter(|record| !record.skipped);
+        let count = |of: fn(&Record) -> bool| events().filter(|record| of(record)).count();
+        Summary {
+            published: state.published.union(&state.seen).count(),
+            distinct: events().count(),
+            handled: count(|record| record.handled > 0),
+            duplicates: events().map(|record| record.messages.len().saturating_sub(1)).sum(),
+            retried: count(|record| record.retries > 0),
+            quarantined: count(|record| record.quarantined && record.handled == 0),
+            lost: count(|record| !record.is_settled()),
+            redelivered: state.redelivered,
+            handled_again: count(|record| record.handled > 1),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts; answers what is worth a line.
+    fn note(&mut self, id: &EventId, message_id: &str, what: Happening) -> Option<What> {
+        self.happenings += 1;
+        self.seen.insert(message_id.to_owned());
+        let record = self.events.entry(id.clone()).or_default();
+        let first = record.messages.is_empty();
+        let new_message = record.messages.insert(message_id.to_owned());
+        let copy = if new_message && !first { What::Duplicate } else { What::Redelivered };
+        match what {
+            Happening::Skipped => {
+                record.skipped = true;
+                Some(What::Skipped)
+            }
+            Happening::Handled { attempt } => {
+                record.handled += 1;
+                Some(if record.handled > 1 { What::HandledAgain } else { What::Handled(attempt) })
+            }
+            // After every failure its messages come back and wait for their time: no news.
+            Happening::Duplicate | Happening::Merged => {
+                (record.retries == 0 || copy == What::Duplicate).then_some(copy)
+            }
+            Happening::Parked => (copy == What::Duplicate).then_some(copy),
+            Happening::Retried { after, .. } => {
+                record.retries += 1;
+                Some(What::Retried(after))
+            }
+            Happening::Quarantined(_) if record.quarantined => Some(copy),
+            Happening::Quarantined(reason) => {
+                record.quarantined = true;
+                Some(What::Quarantined(reason))
+            }
+        }
+    }
+}
+
+impl Observer for Tally {
+    fn happened(&self, event: &Event, what: Happening) {
+        let mut state = self.lock();
+        let Some(what) = state.note(&event.id, &event.raw.message_id, what) else { return };
+        let line = Line {
+            at: self.started.elapsed(),
+            id: event.id.to_string(),
+            event_type: event.event_type.clone(),
+            space: event.chat.space.clone().unwrap_or_default(),
+            what,
+        };
+        if let Some(lines) = &state.lines {
+            // A terminal that does not keep up misses lines; the counts do not.
+            drop(lines.try_send(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench(Tally);
+
+    impl Bench {
+        fn new() -> Self {
+            Self(Tally::new(mpsc::channel(1).0))
+        }
+
+        fn publish(&self, event: &str, message: &str) {
+            self.0.expect(&EventId::new(event));
+            self.0.published((message.to_owned(), false));
+        }
+
+        fn note(&self, event: &str, message: &str, what: Happening) -> Option<What> {
+            self.0.lock().note(&EventId::new(event), message, what)
+        }
+    }
+
+    const HANDLED: Happening = Happening::Handled { attempt: 1 };
+    const RETRIED: Happening = Happening::Retried { after: Duration::from_secs(1), counted: true };
+
+    #[test]
+    fn each_message_and_each_event_is_counted_once() {
+        let bench = Bench::new();
+        for (event, message) in [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4")] {
+            bench.publish(event, message);
+        }
+
+        assert_eq!(bench.note("a", "1", HANDLED), Some(What::Handled(1)));
+        assert_eq!(bench.note("a", "3", Happening::Duplicate), Some(What::Duplicate));
+        assert_eq!(bench.note("b", "2", RETRIED), Some(What::Retried(Duration::from_secs(1))));
+        assert_eq!(bench.note("b", "2", Happening::Parked), None);
+        assert_eq!(bench.note("b", "2", RETRIED), Some(What::Retried(Duration::from_secs(1))));
+        assert_eq!(bench.note("b", "2", Happening::Merged), None);
+        let end = Happening::Quarantined(Reason::FailuresExhausted);
+        assert_eq!(bench.note("b", "2", end), Some(What::Quarantined(Reason::FailuresExhausted)));
+        assert!(!bench.0.all_settled());
+        bench.note("c", "4", HANDLED);
+
+        assert!(bench.0.all_settled());
+        let summary = bench.0.summary();
+        let expected = Summary {
+            published: 4,
+            distinct: 3,
+            handled: 2,
+            duplicates: 1,
+            retried: 1,
+            quarantined: 1,
+            ..Summary::default()
+        };
+        assert_eq!(summary, expected);
+        assert!(summary.is_sound());
+    }
+
+    #[test]
+    fn a_copy_that_is_still_on_its_way_is_waited_for() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+        bench.publish("a", "2");
+
+        bench.note("a", "1", HANDLED);
+
+        assert!(!bench.0.all_settled());
+    }
+
+    #[test]
+    fn a_copy_that_arrives_first_is_no_duplicate_of_itself() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+
+        bench.note("a", "1", Happening::Merged);
+        bench.note("a", "1", HANDLED);
+
+        assert_eq!(bench.0.summary().duplicates, 0);
+    }
+
+    #[test]
+    fn what_was_neither_handled_nor_put_aside_is_lost() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+        bench.note("a", "1", RETRIED);
+
+        assert_eq!(bench.0.summary().lost, 1);
+        assert!(!bench.0.summary().is_sound());
+    }
+
+    #[test]
+    fn a_second_success_is_told_and_unsound() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+
+        bench.note("a", "1", HANDLED);
+
+        assert_eq!(bench.note("a", "1", HANDLED), Some(What::HandledAgain));
+        assert!(!bench.0.summary().is_sound());
+    }
+
+    #[test]
+    fn the_json_has_the_agreed_keys_and_no_others() {
+        let json = serde_json::to_string(&Summary::default()).unwrap();
+
+        assert_eq!(
+            json,
+            r#"{"published":0,"distinct":0,"handled":0,"duplicates":0,"retried":0,"quarantined":0,"lost":0}"#
+        );
+    }
+}

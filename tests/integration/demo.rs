@@ -1,0 +1,76 @@
+//! `bellhop demo`, the real binary.
+
+use std::process::{Output, Stdio};
+
+use bellhop::pubsub_server::PubsubServer;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+async fn demo(arguments: &[&str], emulator: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bellhop"));
+    command.arg("demo").args(arguments).env_remove("PUBSUB_EMULATOR_HOST").stdin(Stdio::null()).kill_on_drop(true);
+    if let Some(host) = emulator {
+        command.env("PUBSUB_EMULATOR_HOST", host);
+    }
+    command.output().await.unwrap()
+}
+
+fn summary(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[tokio::test]
+async fn nothing_is_lost_and_every_duplicate_is_found() {
+    let output = demo(
+        &["--once", "--events", "300", "--duplicates", "0.2", "--fail", "0.1", "--rate", "100", "-o", "json"],
+        None,
+    )
+    .await;
+
+    let summary = summary(&output);
+    let count = |key: &str| summary[key].as_u64().unwrap();
+    assert_eq!(
+        (&summary["published"], &summary["distinct"], &summary["duplicates"]),
+        (&json!(360), &json!(300), &json!(60))
+    );
+    assert_eq!(count("handled") + count("quarantined"), 300);
+    assert_eq!(summary["lost"], 0);
+    assert!(count("retried") > 10, "{summary}");
+}
+
+#[tokio::test]
+async fn a_server_that_runs_already_is_used_and_left_clean() {
+    let server = PubsubServer::start(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let host = server.address().to_string();
+
+    let output = demo(&["--once", "--events", "20", "--rate", "100", "-o", "json"], Some(&host)).await;
+
+    assert_eq!(summary(&output)["lost"], 0);
+    let subscriptions = server.admin().subscriptions("projects/bellhop-demo");
+    assert_eq!(subscriptions, [""; 0], "the run's own subscription is deleted");
+    assert!(server.faults().calls(bellhop::pubsub_server::Method::Publish) > 0);
+}
+
+#[tokio::test]
+async fn the_terminal_gets_a_line_for_every_event_and_a_table() {
+    let output = demo(&["--once", "--events", "10", "--duplicates", "0.5", "--fail", "0", "--rate", "100"], None).await;
+
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = |word: &str| text.lines().filter(|line| line.contains(&format!("s  {word} "))).count();
+    assert!(output.status.success(), "{text}");
+    assert_eq!(
+        (lines("handled"), text.lines().any(|line| line.starts_with("lost              0"))),
+        (10, true),
+        "{text}"
+    );
+    assert!(lines("duplicate") >= 5, "{text}");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
+async fn an_emulator_that_is_not_there_is_exit_6() {
+    let output = demo(&["--once"], Some("127.0.0.1:1")).await;
+
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+}
