@@ -20,6 +20,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 pub use self::{failure::Failure, output::Output, settings::Settings, signals::Signals};
+use crate::worker::Drained;
 
 /// How a command ended, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,15 @@ pub enum Exit {
     Unreachable = 6,
     /// Stopped by a signal before its end.
     Interrupted = 130,
+}
+
+impl From<Drained> for Exit {
+    fn from(drained: Drained) -> Self {
+        match drained {
+            Drained::Clean => Self::Ok,
+            Drained::Abandoned => Self::Failed,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {

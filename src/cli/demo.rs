@@ -115,7 +115,8 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
         );
         live?;
         let complete = performed?;
-        ended.map(|exit| if args.once && !complete && exit == Exit::Ok { Exit::Interrupted } else { exit })
+        let exit = Exit::from(ended?);
+        Ok(if args.once && !complete && exit == Exit::Ok { Exit::Interrupted } else { exit })
     };
     let exit = signals.drain(&shutdown, work).await?;
 

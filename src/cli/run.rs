@@ -1,7 +1,7 @@
 //! `bellhop run`
 
 use super::{Exit, Settings, Signals};
-use crate::{app, config::Profile, shutdown::Shutdown, telemetry, worker::Drained};
+use crate::{app, config::Profile, shutdown::Shutdown, telemetry};
 
 /// What `run` can be told.
 #[derive(Debug, clap::Args)]
@@ -24,11 +24,6 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
     }
     let shutdown = Shutdown::new();
     let options = app::Options { no_wait: args.no_wait, ..app::Options::default() };
-    let work = async {
-        Ok(match app::run(loaded.config, options, shutdown.clone()).await? {
-            Drained::Clean => Exit::Ok,
-            Drained::Abandoned => Exit::Failed,
-        })
-    };
+    let work = async { Ok(app::run(loaded.config, options, shutdown.clone()).await?.into()) };
     signals.drain(&shutdown, work).await
 }
