@@ -67,7 +67,7 @@ pub fn find(name: &str) -> Option<&'static BuiltIn> {
 }
 
 impl BuiltIn {
-    /// The message, with the times it was written with; see [`super::restamp`].
+    /// The message, with the times it was written with; see [`super::restamp()`].
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test parses every one of them")]
     pub fn raw(&self) -> RawEvent {
