@@ -2,7 +2,7 @@
 //!
 //! It speaks Google's gRPC API well enough for Google's clients: leases with ack deadlines and redelivery, retry policy,
 //! dead letters, exactly-once results, ordering keys, flow control. What it can not do (push, filters, schemas,
-//! snapshots) it refuses by name. The logic is in pure state machines ([`subscription`], [`broker`]); the services
+//! snapshots) it refuses by name. The logic is in pure state machines (`subscription`, `broker`); the services
 //! around them only check and translate.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};

@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// List the built-in samples
     #[arg(long)]
     list: bool,
-    /// Publish here: an id, or projects/<project>/topics/<id>
+    /// Publish here: an id, or projects/PROJECT/topics/ID
     #[arg(long, value_name = "TOPIC")]
     topic: Option<String>,
     /// Where Pub/Sub is (pubsub.endpoint); PUBSUB_EMULATOR_HOST names an emulator
