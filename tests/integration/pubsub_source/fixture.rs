@@ -94,7 +94,7 @@ impl Subscription {
     /// Each with its place in the batch as the attribute `number`.
     pub(super) async fn publish<T: Into<String>>(&self, texts: impl IntoIterator<Item = T>) {
         let message = |(number, text): (usize, T)| PubsubMessage {
-            data: text.into().into_bytes().into(),
+            data: text.into().into_bytes(),
             attributes: [("number".to_owned(), number.to_string())].into(),
             ..PubsubMessage::default()
         };
