@@ -252,7 +252,7 @@ async fn a_server_that_is_down_at_start_is_waited_for() {
 
 #[tokio::test]
 async fn what_does_not_speak_grpc_is_asked_seldom() {
-    for door in [Door::Shut, Door::HttpOne] {
+    for door in [Door::Shut, Door::HttpNo, Door::HttpYes] {
         let street = Street::new(door).await;
         let subscription = Subscription::not_yet();
         let opened = Opened::on(&Config { endpoint: street.address(), ..config(&subscription) }, LIMITS);
@@ -287,25 +287,6 @@ async fn a_running_stream_whose_server_goes_away_does_not_spin() {
 
     while text(&opened.next().await) != "b" {}
     opened.close().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_silent_stream_is_replaced_and_the_old_handles_still_answer() {
-    let subscription = Subscription::new().await;
-    let config = Config { silence: Duration::from_secs(1), ..config(&subscription) };
-    let mut opened = Opened::on(&config, LIMITS);
-    subscription.publish(["a"]).await;
-    let old = opened.next().await;
-
-    eventually("a replacement", || opened.restarts("silence") >= 1).await;
-    old.acker.ack().await;
-    subscription.publish(["b"]).await;
-    let new = opened.next().await;
-
-    assert_eq!(text(&new), "b");
-    new.acker.ack().await;
-    opened.close().await.unwrap();
-    assert_eq!(subscription.leftovers().await, [] as [String; 0]);
 }
 
 #[tokio::test]

@@ -2,11 +2,20 @@
 
 use std::path::PathBuf;
 
-use google_cloud_auth::credentials::{self as auth, Credentials};
+use google_cloud_auth::credentials::{self as auth, CacheableResource, Credentials};
 use google_cloud_gax::{client_builder::Error as BuildError, retry_policy::NeverRetry};
 use google_cloud_pubsub::client::{Publisher, Subscriber, SubscriptionAdmin, TopicAdmin};
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
+    GetSubscriptionRequest, subscriber_client::SubscriberClient,
+};
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tonic::{
+    Request,
+    codegen::http::uri::InvalidUri,
+    metadata::MetadataMap,
+    transport::{Channel, ClientTlsConfig},
+};
 
 use super::{
     endpoint::Endpoint,
@@ -35,7 +44,21 @@ impl Clients {
         builder.build().await.map_err(not_built)
     }
 
-    /// For the probe, which does its own retries.
+    /// For the probe: gRPC as the streams, which the administration clients of the library are not.
+    pub(super) async fn caller(&self) -> Result<Caller, Failure> {
+        let credentials = self.credentials().await?;
+        let not_uri = |error: InvalidUri| Failure::new(Reason::Unreachable, error.to_string());
+        let unusable = |error: tonic::transport::Error| Failure::new(Reason::Unreachable, error.to_string());
+        let origin = self.endpoint.origin().parse().map_err(not_uri)?;
+        let address = self.endpoint.address().to_owned();
+        let mut channel = Channel::from_shared(address).map_err(not_uri)?.origin(origin);
+        if !self.endpoint.is_plain() {
+            channel = channel.tls_config(ClientTlsConfig::new().with_enabled_roots()).map_err(unusable)?;
+        }
+        Ok(Caller { client: SubscriberClient::new(channel.connect_lazy()), credentials })
+    }
+
+    /// For making and looking up subscriptions; over HTTP/1.1.
     pub(super) async fn admin(&self) -> Result<SubscriptionAdmin, Failure> {
         let builder = SubscriptionAdmin::builder().with_credentials(self.credentials().await?);
         let mut builder = builder.with_retry_policy(NeverRetry);
@@ -98,6 +121,31 @@ impl Clients {
             }
         };
         built.map_err(|error| Failure::new(Reason::Credentials, error.to_string()))
+    }
+}
+
+/// Asks for a subscription.
+#[derive(Debug)]
+pub(super) struct Caller {
+    client: SubscriberClient<Channel>,
+    credentials: Credentials,
+}
+
+impl Caller {
+    /// Succeeds when the subscription exists and may be looked at.
+    pub(super) async fn get_subscription(&mut self, name: &str) -> Result<(), Failure> {
+        let refused = |why: String| Failure::new(Reason::Credentials, why);
+        let mut headers = match self.credentials.headers(Default::default()).await {
+            Ok(CacheableResource::New { data, .. }) => data,
+            // Only those who already had them are told so.
+            Ok(CacheableResource::NotModified) => return Err(refused("there are no credentials".into())),
+            Err(error) => return Err(refused(error.to_string())),
+        };
+        let route = format!("subscription={name}").parse().map_err(|_| refused("the name is no header".into()))?;
+        headers.insert("x-goog-request-params", route);
+        let mut request = Request::new(GetSubscriptionRequest { subscription: name.to_owned() });
+        *request.metadata_mut() = MetadataMap::from_headers(headers);
+        self.client.get_subscription(request).await.map(drop).map_err(|status| Failure::from(&status))
     }
 }
 

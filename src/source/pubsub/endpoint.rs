@@ -2,6 +2,8 @@
 
 use reqwest::Url;
 
+const GOOGLE: &str = "https://pubsub.googleapis.com";
+
 /// A checked address, or Google's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint(Option<String>);
@@ -52,6 +54,21 @@ impl Endpoint {
         self.0.as_deref().unwrap_or_default()
     }
 
+    /// The address to connect to.
+    pub(super) fn address(&self) -> &str {
+        self.0.as_deref().unwrap_or(GOOGLE)
+    }
+
+    /// The name the server is to be called by: its own for regional endpoints and other servers; Google's for the
+    /// private ways to Google (`private.googleapis.com` and the like). The client library does the same.
+    pub(super) fn origin(&self) -> &str {
+        let host = self.as_str().strip_prefix("https://").and_then(|host| host.split(':').next());
+        let Some(prefix) = host.and_then(|host| host.strip_suffix(".googleapis.com")) else { return self.address() };
+        let regional = prefix.starts_with("pubsub.") && prefix.ends_with(".rep");
+        let locational = prefix.strip_suffix("-pubsub").is_some_and(|location| !location.is_empty());
+        if regional || locational { self.address() } else { GOOGLE }
+    }
+
     /// True when the connection is not encrypted: then it is an emulator, and no token may travel over it.
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -77,6 +94,21 @@ mod tests {
             let parsed = Endpoint::parse(given).unwrap();
 
             assert_eq!((parsed.as_str(), parsed.is_plain()), (endpoint, plain), "{given}");
+        }
+    }
+
+    #[test]
+    fn private_ways_to_google_are_called_by_googles_name() {
+        for (given, origin) in [
+            ("", GOOGLE),
+            ("https://private.googleapis.com", GOOGLE),
+            ("https://pubsub-mine.p.googleapis.com", GOOGLE),
+            ("https://europe-west3-pubsub.googleapis.com", "https://europe-west3-pubsub.googleapis.com"),
+            ("https://pubsub.europe-west3.rep.googleapis.com", "https://pubsub.europe-west3.rep.googleapis.com"),
+            ("https://pubsub.example.com:8443", "https://pubsub.example.com:8443"),
+            ("localhost:8085", "http://localhost:8085"),
+        ] {
+            assert_eq!(Endpoint::parse(given).unwrap().origin(), origin, "{given}");
         }
     }
 

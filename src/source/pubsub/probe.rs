@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use google_cloud_pubsub::client::SubscriptionAdmin;
 use tokio::{
     sync::Mutex,
     time::{self, Instant},
@@ -10,7 +9,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    clients::Clients,
+    clients::{Caller, Clients},
     health::Health,
     notice::Notice,
     reason::{Failure, Reason},
@@ -37,7 +36,7 @@ pub(super) struct Probe {
 
 #[derive(Debug, Default)]
 struct Last {
-    client: Option<SubscriptionAdmin>,
+    client: Option<Caller>,
     answer: Option<(Instant, Result<(), Failure>)>,
 }
 
@@ -103,12 +102,11 @@ impl Probe {
         }
     }
 
-    async fn ask(&self, client: &mut Option<SubscriptionAdmin>) -> Result<(), Failure> {
+    async fn ask(&self, client: &mut Option<Caller>) -> Result<(), Failure> {
         let client = match client {
             Some(client) => client,
-            None => client.insert(self.clients.admin().await?),
+            None => client.insert(self.clients.caller().await?),
         };
-        let request = client.get_subscription().set_subscription(&self.subscription);
-        request.send().await.map(drop).map_err(|error| Failure::from(&error))
+        client.get_subscription(&self.subscription).await
     }
 }

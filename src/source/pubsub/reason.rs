@@ -1,6 +1,10 @@
 //! Why a stream or a probe ended: a closed set, for labels and for what to do next.
 
+use std::error::Error as _;
+
+use google_cloud_gax::error::rpc::Code;
 use google_cloud_pubsub::{Error, error::AckError};
+use tonic::Status;
 
 /// Our own classes. None of them ends the source: permissions, subscriptions and networks come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,22 +50,8 @@ pub(super) enum Reason {
 impl Reason {
     /// The class of an error of the client library.
     pub(super) fn of(error: &Error) -> Self {
-        use google_cloud_gax::error::rpc::Code;
         if let Some(status) = error.status() {
-            return match status.code {
-                Code::NotFound => Self::NotFound,
-                Code::PermissionDenied => Self::PermissionDenied,
-                Code::Unauthenticated => Self::Unauthenticated,
-                Code::Cancelled => Self::Cancelled,
-                Code::Unknown => Self::Unknown,
-                Code::InvalidArgument | Code::OutOfRange => Self::InvalidArgument,
-                Code::FailedPrecondition => Self::FailedPrecondition,
-                Code::AlreadyExists => Self::AlreadyExists,
-                Code::ResourceExhausted => Self::ResourceExhausted,
-                Code::DeadlineExceeded => Self::Timeout,
-                Code::Unavailable | Code::Internal | Code::Aborted | Code::DataLoss => Self::Server,
-                _ => Self::Other,
-            };
+            return Self::of_code(status.code);
         }
         if error.is_authentication() {
             Self::Credentials
@@ -73,6 +63,23 @@ impl Reason {
             Self::Unreachable
         } else {
             Self::Other
+        }
+    }
+
+    const fn of_code(code: Code) -> Self {
+        match code {
+            Code::NotFound => Self::NotFound,
+            Code::PermissionDenied => Self::PermissionDenied,
+            Code::Unauthenticated => Self::Unauthenticated,
+            Code::Cancelled => Self::Cancelled,
+            Code::Unknown => Self::Unknown,
+            Code::InvalidArgument | Code::OutOfRange => Self::InvalidArgument,
+            Code::FailedPrecondition => Self::FailedPrecondition,
+            Code::AlreadyExists => Self::AlreadyExists,
+            Code::ResourceExhausted => Self::ResourceExhausted,
+            Code::DeadlineExceeded => Self::Timeout,
+            Code::Unavailable | Code::Internal | Code::Aborted | Code::DataLoss => Self::Server,
+            _ => Self::Other,
         }
     }
 
@@ -152,6 +159,22 @@ impl From<&Error> for Failure {
     }
 }
 
+impl From<&Status> for Failure {
+    /// What the client library takes for a broken transport, and then spins on, is `Unreachable` here too: no
+    /// connection, or an answer that is not gRPC.
+    fn from(status: &Status) -> Self {
+        let content_type = status.metadata().get("content-type").map(|value| value.as_bytes());
+        if content_type.is_some_and(|value| !value.starts_with(b"application/grpc")) {
+            return Self::new(Reason::Unreachable, "what answers there does not speak gRPC");
+        }
+        if status.source().is_some() {
+            return Self::new(Reason::Unreachable, status.message().chars().take(300).collect::<String>());
+        }
+        let reason = Reason::of_code(Code::from(i32::from(status.code())));
+        Self::new(reason, status.message().chars().take(300).collect::<String>())
+    }
+}
+
 /// How a confirmed ack ended, as a label.
 pub(super) fn ack_result(result: &Result<(), AckError>) -> &'static str {
     match result {
@@ -165,12 +188,12 @@ pub(super) fn ack_result(result: &Result<(), AckError>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use google_cloud_gax::error::rpc::{Code, Status};
+    use google_cloud_gax::error::rpc::Status as Theirs;
 
     use super::*;
 
     fn service(code: Code) -> Reason {
-        Reason::of(&Error::service(Status::default().set_code(code).set_message("m")))
+        Reason::of(&Error::service(Theirs::default().set_code(code).set_message("m")))
     }
 
     #[test]
@@ -184,6 +207,17 @@ mod tests {
         assert_eq!(Reason::of(&Error::io("refused")), Reason::Unreachable);
         assert_eq!(Reason::of(&Error::timeout("late")), Reason::Timeout);
         assert_eq!(Reason::of(&Error::deser("bad")), Reason::Undecodable);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_grpc_is_no_answer() {
+        let mut status = Status::unknown("404");
+        assert_eq!(Failure::from(&status).reason, Reason::Unknown);
+        status.metadata_mut().insert("content-type", "text/html".parse().unwrap());
+        assert_eq!(Failure::from(&status).reason, Reason::Unreachable);
+        assert_eq!(Failure::from(&Status::not_found("x")).reason, Reason::NotFound);
+        let broken = Status::from_error(Box::new(std::io::Error::other("reset")));
+        assert_eq!(Failure::from(&broken).reason, Reason::Unreachable);
     }
 
     #[test]

@@ -157,3 +157,26 @@ async fn a_stream_that_ends_while_it_is_read_comes_back_beside_the_handles_of_th
         opened.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_silent_stream_is_replaced_and_the_old_handles_still_answer() {
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    let config = Config { silence: Duration::from_secs(1), ..config(&server, &subscription) };
+    let mut opened = Opened::on(&config, LIMITS);
+    subscription.publish(["a"]).await;
+    let old = opened.next().await;
+
+    // Google's emulator goes on sending to streams that closed; this server does not.
+    eventually("two replacements", || opened.restarts("silence") >= 2).await;
+    old.acker.ack().await;
+    subscription.publish(["b"]).await;
+    let new = opened.next().await;
+
+    assert_eq!(text(&new), "b");
+    new.acker.ack().await;
+    opened.close().await.unwrap();
+    let counts = || server.admin().counts(&subscription.name).unwrap();
+    eventually("every stream to be closed", || counts().streams == 0).await;
+    assert_eq!(counts().unacked, 0);
+}

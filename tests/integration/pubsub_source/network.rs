@@ -19,8 +19,10 @@ use super::fixture::emulator;
 pub(super) enum Door {
     /// Connections are taken and closed at once, open ones too.
     Shut,
-    /// A server that answers in HTTP/1.1.
-    HttpOne,
+    /// A server that speaks HTTP/1.1 and says no to everything.
+    HttpNo,
+    /// One that says yes, even to the HTTP form of the administration calls.
+    HttpYes,
     /// The emulator.
     Emulator,
 }
@@ -69,12 +71,13 @@ async fn accept(listener: TcpListener, mut door: watch::Receiver<Door>, visits: 
                 let behind = *door.borrow();
                 match behind {
                     Door::Shut => drop(visitor),
-                    Door::HttpOne => {
-                        connections.spawn(async move {
-                            let mut request = [0; 1_024];
-                            let _ = visitor.read(&mut request).await;
-                            let _ = visitor.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
-                        });
+                    Door::HttpNo => {
+                        connections.spawn(answer(visitor, "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+                    }
+                    Door::HttpYes => {
+                        let yes =
+                            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+                        connections.spawn(answer(visitor, yes));
                     }
                     Door::Emulator => {
                         connections.spawn(async move {
@@ -87,4 +90,10 @@ async fn accept(listener: TcpListener, mut door: watch::Receiver<Door>, visits: 
             _ = door.changed() => connections.abort_all(),
         }
     }
+}
+
+async fn answer(mut visitor: TcpStream, answer: &str) {
+    let mut request = [0; 1_024];
+    let _ = visitor.read(&mut request).await;
+    let _ = visitor.write_all(answer.as_bytes()).await;
 }
