@@ -33,6 +33,7 @@ use crate::{
     handler::echo::EchoHandler,
     shutdown::Shutdown,
     telemetry,
+    worker::Drained,
 };
 
 /// Nothing at all happened for so long: what is not settled by then is lost. Longer than a backoff, and than the lease
@@ -115,8 +116,10 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
         );
         live?;
         let complete = performed?;
-        let exit = Exit::from(ended?);
-        Ok(if args.once && !complete && exit == Exit::Ok { Exit::Interrupted } else { exit })
+        Ok(match ended? {
+            Drained::Clean if args.once && !complete => Exit::Interrupted,
+            drained => drained.into(),
+        })
     };
     let exit = signals.drain(&shutdown, work).await?;
 

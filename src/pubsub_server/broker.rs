@@ -68,7 +68,7 @@ impl Broker {
     pub(super) fn new(max_bytes: usize, started: DateTime<Utc>) -> Self {
         Self {
             max_bytes,
-            start: started.timestamp_millis().to_string(),
+            start: started.timestamp_micros().to_string(),
             next_seq: 0,
             next_stream: 0,
             next_subscription: 0,

@@ -1,10 +1,18 @@
 //! `bellhop demo`, the real binary.
 
-use std::process::{Output, Stdio};
+use std::{
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use bellhop::pubsub_server::PubsubServer;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{ChildStdout, Command},
+    time::timeout,
+};
 
 async fn demo(arguments: &[&str], emulator: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellhop"));
@@ -73,4 +81,48 @@ async fn an_emulator_that_is_not_there_is_exit_6() {
     let output = demo(&["--once"], Some("127.0.0.1:1")).await;
 
     assert_eq!(output.status.code(), Some(6), "{output:?}");
+}
+
+#[tokio::test]
+async fn it_goes_on_with_what_is_triggered_until_a_signal_ends_it() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_bellhop"))
+        .args(["demo", "--events", "1", "--duplicates", "0", "--fail", "0"])
+        .env_remove("PUBSUB_EMULATOR_HOST")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let invitation = line_with(&mut lines, "bellhop trigger").await;
+
+    let words: Vec<&str> = invitation.split_whitespace().collect();
+    let (name, host) = words[0].split_once('=').unwrap();
+    let trigger = Command::new(env!("CARGO_BIN_EXE_bellhop"))
+        .args(&words[2..])
+        .env(name, host)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    assert!(trigger.status.success(), "{trigger:?}");
+    line_with(&mut lines, "  handled  ").await;
+    let pid = i32::try_from(demo.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+
+    line_with(&mut lines, "distinct          2").await;
+    assert!(demo.wait().await.unwrap().success());
+}
+
+/// The next line that has `part` in it. The one event of the plan may be handled before or after the invitation.
+async fn line_with(lines: &mut Lines<BufReader<ChildStdout>>, part: &str) -> String {
+    let looking = async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("more lines");
+            if line.contains(part) {
+                return line;
+            }
+        }
+    };
+    timeout(Duration::from_secs(30), looking).await.unwrap_or_else(|_| panic!("no line with {part:?}"))
 }
