@@ -3,7 +3,7 @@
 mod parts;
 mod readiness;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -42,25 +42,41 @@ struct Basics {
     lease: Lease,
 }
 
-/// Tasks that run beside the work and end after it.
-#[derive(Clone, Default)]
+/// Tasks that run beside the work and end after it. One that ends by itself (a panic) makes the process count as dead.
 struct Beside {
     tasks: TaskTracker,
     over: CancellationToken,
+    health: Health,
 }
 
 impl Beside {
-    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let over = self.over.clone();
-        self.tasks.spawn(async move {
-            over.run_until_cancelled(task).await;
-        });
+    fn new(health: Health) -> Self {
+        Self { tasks: TaskTracker::new(), over: CancellationToken::new(), health }
+    }
+
+    fn run(&self, task: impl Future<Output = Infallible> + Send + 'static) {
+        let alarm = Alarm { over: self.over.clone(), health: self.health.clone() };
+        self.tasks.spawn(async move { alarm.over.run_until_cancelled(task).await });
     }
 
     async fn end(self) {
         self.over.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// Rings when its task ends before its time.
+struct Alarm {
+    over: CancellationToken,
+    health: Health,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if !self.over.is_cancelled() {
+            self.health.task_died();
+        }
     }
 }
 
@@ -76,7 +92,7 @@ pub async fn run(config: Config, options: Options, shutdown: Shutdown) -> anyhow
     tracing::info!(%address, "Listening on {address} for probes and scrapes");
 
     let health = Health::new();
-    let beside = Beside::default();
+    let beside = Beside::new(health.clone());
     // Its own farewell ends it: a draining process is watched to the last.
     beside.tasks.spawn(server.run(health.clone(), basics.metrics.clone(), beside.over.clone()));
     beside.run({
@@ -127,6 +143,29 @@ async fn work(
     beside.run(async move {
         shutdown.stopping().await;
         health.set(Check::Draining, false);
+        std::future::pending().await
     });
     worker.run(Box::new(source)).await.context("the source can not be used")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_makes_the_process_count_as_dead_and_an_ended_one_does_not() {
+        let health = Health::new();
+        health.beat();
+        let beside = Beside::new(health.clone());
+
+        beside.run(std::future::pending());
+        beside.end().await;
+        assert!(health.is_live());
+
+        let beside = Beside::new(health.clone());
+        beside.run(async { std::panic::panic_any("scripted") });
+        beside.tasks.close();
+        beside.tasks.wait().await;
+        assert!(!health.is_live());
+    }
 }

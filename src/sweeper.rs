@@ -1,6 +1,6 @@
 //! Keeps the store fit, on every replica, paced: forgets what is past retention and counts what stands.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::time;
 
@@ -31,7 +31,7 @@ impl Sweeper {
     }
 
     /// Never returns. Cancel-safe: every step is one statement.
-    pub async fn run(&self) {
+    pub async fn run(&self) -> Infallible {
         loop {
             if let Err(error) = self.sweep().await {
                 // The worker notices outages by itself; a sweep that was missed is made up for by the next.

@@ -1,6 +1,6 @@
 //! Whether the process may get work: waits for the store at start, watches store, source and target afterwards.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 use tracing::warn;
@@ -65,7 +65,11 @@ impl Readiness {
     }
 
     /// Watches until dropped.
-    pub(super) async fn watch(self, source_good: Arc<dyn Fn() -> bool + Send + Sync>, intake: Arc<Intake>) {
+    pub(super) async fn watch(
+        self,
+        source_good: Arc<dyn Fn() -> bool + Send + Sync>,
+        intake: Arc<Intake>,
+    ) -> Infallible {
         let flags = async {
             let mut glances = time::interval(GLANCE_EVERY);
             loop {
@@ -81,7 +85,10 @@ impl Readiness {
                 self.publish(&self.upkeep.prepare().await);
             }
         };
-        tokio::join!(flags, store);
+        tokio::select! {
+            never = flags => never,
+            never = store => never,
+        }
     }
 
     fn publish(&self, asked: &Result<store::Readiness, store::StoreError>) {

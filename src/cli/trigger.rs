@@ -279,7 +279,9 @@ mod tests {
         for sample in sample::built_in() {
             let (first, second) = (prepared(sample.name), prepared(sample.name));
 
-            if !sample.name.starts_with("noise") {
+            // The ids of those that only the transport tells apart are made of its ids, which are the same here.
+            let raw = sample.raw();
+            if !matches!(event::decode(&Arc::new(raw)).basis, Basis::IxTransport | Basis::Opaque) {
                 assert_ne!(first[0].event_id, second[0].event_id, "{}", sample.name);
             }
         }

@@ -1,6 +1,7 @@
 //! Whether the process lives and whether it may get work, kept as flags: reading them never waits.
 
 use std::{
+    convert::Infallible,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -90,7 +91,7 @@ impl Health {
     }
 
     /// Beats until dropped. Run it on the runtime that is watched.
-    pub async fn heartbeat(&self) {
+    pub async fn heartbeat(&self) -> Infallible {
         let mut every = time::interval(BEAT_EVERY);
         loop {
             every.tick().await;

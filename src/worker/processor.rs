@@ -188,7 +188,7 @@ impl Processor {
             Phase::NotBegun | Phase::MayHaveRun => self.call(attempt, claim, held).await,
         };
         let trouble = verdict.target_trouble();
-        let promised = attempt.ruling.timeout.saturating_sub(began.elapsed());
+        let promised = (attempt.ruling.timeout + self.lease.grace()).saturating_sub(began.elapsed());
         let terms = Terms::of(claim, attempt.ruling.budget, self.backoff, rand::random(), promised);
         (terms.conclude(verdict), trouble)
     }

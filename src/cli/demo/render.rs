@@ -144,7 +144,7 @@ mod tests {
 
         assert_eq!(
             text,
-            "   1.23s  handled      bh1-ix-00  chat.message.v1.created     spaces/A\u{fffd}[2J         at attempt 2\n"
+            "   1.23s  handled      bh1-ix-00  chat.message.v1.created     spaces/A\u{fffd}[2J          at attempt 2\n"
         );
     }
 

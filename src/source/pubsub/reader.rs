@@ -57,7 +57,7 @@ mod tests {
                 continue;
             }
             let code = code(&path);
-            assert!(!code.contains(".next()"), "{} waits on a stream", path.display());
+            assert!(!code.contains(".next().await"), "{} waits on a stream", path.display());
             for line in code.lines().filter(|line| line.contains("reader::read(")) {
                 assert!(line.trim_end().ends_with(".await;"), "{}: the reader is not awaited plainly", path.display());
             }
