@@ -62,7 +62,8 @@ impl Endpoint {
     /// The name the server is to be called by: its own for regional endpoints and other servers; Google's for the
     /// private ways to Google (`private.googleapis.com` and the like). The client library does the same.
     pub(super) fn origin(&self) -> &str {
-        let host = self.as_str().strip_prefix("https://").and_then(|host| host.split(':').next());
+        let host =
+            self.as_str().strip_prefix("https://").map(|host| host.split_once(':').map_or(host, |(host, _)| host));
         let Some(prefix) = host.and_then(|host| host.strip_suffix(".googleapis.com")) else { return self.address() };
         let regional = prefix.starts_with("pubsub.") && prefix.ends_with(".rep");
         let locational = prefix.strip_suffix("-pubsub").is_some_and(|location| !location.is_empty());
