@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Formats, validates and tests deploy/terraform without registry, network or credentials: a stand-in for hashicorp/google
+# (provider.py) knows its arguments, and the tests mock its answers. Sets up what it needs; safe to run again.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+module=$root/deploy/terraform
+work=$root/target/terraform
+at_least=1.7
+
+# The user's own Terraform settings must not decide what the tests say.
+for name in $(compgen -e TF_ || true); do unset "$name"; done
+export TF_CLI_CONFIG_FILE=$work/terraformrc TF_IN_AUTOMATION=1 CHECKPOINT_DISABLE=1
+
+if ! command -v terraform >/dev/null; then
+  printf 'Missing: terraform %s or newer\n  why: the module in deploy/terraform is checked with it\n  how: %s\n' "$at_least" \
+    'https://developer.hashicorp.com/terraform/install, or your package manager (brew install hashicorp/tap/terraform)' >&2
+  exit 1
+fi
+
+mkdir -p "$work/plugins"
+python=$work/venv/bin/python
+if ! cmp -s "$here/requirements.txt" "$work/venv/requirements.txt"; then
+  rm -rf "$work/venv"
+  if ! python3 -m venv "$work/venv"; then
+    echo 'Missing: python3 with venv (apt-get install python3-venv)' >&2
+    exit 1
+  fi
+  "$python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
+  cp "$here/requirements.txt" "$work/venv/requirements.txt"
+fi
+# The plugin framework keeps a certificate in $HOME.
+printf '#!/bin/sh\nHOME="%s" exec "%s" "%s/provider.py"\n' "$work" "$python" "$here" >"$work/plugins/terraform-provider-google"
+chmod +x "$work/plugins/terraform-provider-google"
+cat >"$TF_CLI_CONFIG_FILE" <<CONFIG
+disable_checkpoint = true
+provider_installation {
+  dev_overrides {
+    "hashicorp/google" = "$work/plugins"
+  }
+}
+CONFIG
+
+version=$(terraform version -json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["terraform_version"])')
+if [[ $(printf '%s\n' "$at_least" "$version" | sort -V | head -n 1) != "$at_least" ]]; then
+  echo "terraform $version is too old: $at_least is needed" >&2
+  exit 1
+fi
+
+terraform fmt -check -diff -recursive "$module"
+echo "Formatted"
+
+# Everything Terraform says where it fails; otherwise only the lines that begin so: it remarks each time, at length, that a
+# provider was put in place by hand.
+quietly() {
+  local lines=$1 said status=0
+  shift
+  said=$("$@" 2>&1) || status=$?
+  if ((status != 0)); then
+    printf '%s\n' "$said" >&2
+    exit "$status"
+  fi
+  printf '%s\n' "$said" | grep -E "$lines" || true
+}
+
+for folder in "$module" "$module"/examples/*/; do
+  folder=${folder%/}
+  export TF_DATA_DIR=$work/data/${folder##*/}
+  [[ $folder == "$module" ]] || quietly '^Error' terraform -chdir="$folder" get -no-color
+  quietly '^Error' terraform -chdir="$folder" validate -no-color
+  echo "Valid: ${folder#"$root"/}"
+done
+
+export TF_DATA_DIR=$work/data/terraform
+quietly '^(Success!|  run )' terraform -chdir="$module" test -no-color
