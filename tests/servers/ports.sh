@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced. Picks TCP ports on the loopback for servers that cannot pick one themselves.
 # They come from below the range from which the kernel serves outgoing connections, so none is taken by chance.
 
