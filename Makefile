@@ -30,6 +30,17 @@ check: setup ## Formatting, lints, queries against a migrated database, document
 	tests/run.sh tests/queries.sh check
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --document-private-items --features testing
 
+.PHONY: lint terraform image
+
+lint: ## Scripts, YAML, Dockerfile, workflows.
+	@tests/lint/run.sh
+
+terraform: ## Format, validate and test deploy/terraform (needs terraform).
+	@tests/terraform/run.sh
+
+image: ## Build the image from bases made here and run it (root, a quarter of an hour).
+	@tests/image/run.sh
+
 fmt: ## Format the code.
 	cargo fmt --all
 
