@@ -157,3 +157,66 @@ fn now() -> Now {
 fn far_away() -> Instant {
     Instant::now() + std::time::Duration::from_secs(24 * 3600)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::pubsub_server::proto::{PubsubMessage, Subscription, Topic};
+
+    const TOPIC: &str = "projects/p/topics/events";
+    const SUBSCRIPTION: &str = "projects/p/subscriptions/events";
+
+    fn shared() -> Arc<Shared> {
+        let shared = Arc::new(Shared::new(Options::default()));
+        shared.with(|broker, now| {
+            broker.create_topic(Topic { name: TOPIC.into(), ..Topic::default() }).unwrap();
+            let subscription =
+                Subscription { name: SUBSCRIPTION.into(), topic: TOPIC.into(), ..Subscription::default() };
+            broker.create_subscription(subscription).unwrap();
+            let message = PubsubMessage { data: b"a".into(), ..PubsubMessage::default() };
+            broker.publish(TOPIC, vec![message], now).unwrap();
+        });
+        shared.tasks.spawn(Arc::clone(&shared).keep_time());
+        shared
+    }
+
+    fn window() -> Window {
+        Window { ack_deadline: Duration::from_secs(10), max_messages: None, max_bytes: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leases_that_nobody_reads_run_out_again_and_again() {
+        let shared = shared();
+        let _stream = shared.open(SUBSCRIPTION, window()).unwrap();
+
+        time::sleep(Duration::from_secs(35)).await;
+
+        assert_eq!(shared.with(|broker, _| broker.deliveries(SUBSCRIPTION)), Some(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_rung_when_a_lease_of_another_ends() {
+        let shared = shared();
+        let gone = shared.open(SUBSCRIPTION, window()).unwrap();
+        shared.with(|broker, now| broker.subscription(SUBSCRIPTION, now).unwrap().take(gone.id, now.instant));
+        drop(gone);
+        let stream = shared.open(SUBSCRIPTION, window()).unwrap();
+        let began = Instant::now();
+
+        stream.bell.rung.notified().await;
+
+        assert_eq!(began.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_timekeeper_ends_with_the_server() {
+        let shared = shared();
+
+        shared.stop.cancel();
+        shared.tasks.close();
+
+        shared.tasks.wait().await;
+    }
+}

@@ -3,25 +3,6 @@
 use super::*;
 
 #[tokio::test]
-async fn leases_of_a_client_that_does_not_read_run_out_again_and_again() {
-    let house = House::open(Subscription::default()).await;
-    let mut stream = house.stream().await;
-    house.publish(["a"]);
-    let (_, first) = next(&mut stream).await;
-    // Its lease ends unanswered, and what comes instead is not read by anybody.
-    house.server.faults().swallow_share(Method::ModifyAckDeadline, 1.0);
-    let attempts = |house: &House| house.server.admin().deliveries(SUBSCRIPTION).unwrap();
-
-    let again = async {
-        while attempts(&house) < 3 {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(PATIENCE, again).await.expect("a third delivery after two deadlines");
-    drop(first);
-}
-
-#[tokio::test]
 async fn a_stream_ended_by_order_is_opened_again_by_the_client() {
     let house = House::open(Subscription::default()).await;
     house.publish(["a"]);
