@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-.PHONY: help setup test unit check fmt sqlx audit fuzz bench
+.PHONY: help setup test unit check fmt sqlx audit fuzz bench measure
 
 help: ## List what can be done here.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,3 +51,6 @@ audit: ## Licences, banned crates, sources (installs cargo-deny when it is missi
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --all-features check licenses bans sources
 
+measure: setup ## Time to ready, memory and processor time of the release build.
+	cargo build --locked --release
+	tests/run.sh tests/measure.py

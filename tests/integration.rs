@@ -8,6 +8,7 @@
 mod integration {
     mod cli;
     mod demo;
+    mod end_to_end;
     mod examples;
     mod fuzz;
     mod handlers;

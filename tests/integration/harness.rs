@@ -2,12 +2,11 @@
 //!
 //! Nothing here sleeps to let something happen: tests wait for a condition with a deadline ([`eventually`]).
 
-#![allow(dead_code, unused_imports, reason = "a tool box: a tool may wait for the test that needs it")]
-
 pub(crate) mod bellhop;
 pub(crate) mod broker;
 pub(crate) mod emulator;
 pub(crate) mod event;
+pub(crate) mod front;
 pub(crate) mod handler;
 pub(crate) mod metrics;
 pub(crate) mod ports;
@@ -22,8 +21,8 @@ pub(crate) use self::{
     bellhop::{Bellhop, Setup},
     broker::Broker,
     emulator::Emulator,
+    front::Front,
     handler::{Behaviour, ScriptedHandler},
-    metrics::Scrape,
     postgres::Postgres,
     proxy::Proxy,
     wait::eventually,

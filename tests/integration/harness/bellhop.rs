@@ -56,6 +56,12 @@ impl Setup {
         self.set("store.backend", "postgres").set("store.url", url).set("store.replicas", replicas)
     }
 
+    /// Reaches the broker at that `host:port` instead, such as a proxy's.
+    pub(crate) fn through(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.broker);
+        self
+    }
+
     /// Posts to that address.
     pub(crate) fn handler(self, url: &str) -> Self {
         self.set("handler.url", url)
@@ -71,14 +77,13 @@ impl Setup {
     }
 
     /// Creates the tables, as an operator does before the first start.
-    pub(crate) async fn migrated(self) -> Self {
+    pub(crate) async fn migrate(&self) {
         let url = self.config.pointer("/store/url").and_then(Value::as_str).expect("a store first");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_bellhop"));
-        let command = clean(&mut command).args(["migrate", "up"]).env("DATABASE_URL", url);
-        let mut migrate = Process::spawn("bellhop migrate up", command, &folder.path().join("log"));
+        clean(&mut command).args(["migrate", "up"]).env("DATABASE_URL", url);
+        let mut migrate = Process::spawn("bellhop migrate up", &mut command, &folder.path().join("log"));
         assert_eq!(migrate.exit_code(START).await, 0, "migrate up: {}", migrate.log());
-        self
     }
 }
 
@@ -153,6 +158,31 @@ impl Bellhop {
         Scrape::parse(&answer.text().await.expect("/metrics is text"))
     }
 
+    /// How many messages it has acked since its start.
+    pub(crate) async fn acks(&self) -> usize {
+        let acks = self.metrics().await.sum("bellhop_pubsub_requests_total", &[("operation", "ack")]);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+        let acks = acks as usize;
+        acks
+    }
+
+    /// Waits until it has acked so many messages since its start.
+    pub(crate) async fn acked(&self, messages: usize) {
+        eventually(&format!("{messages} acks"), START, async || when(self.acks().await >= messages)).await;
+    }
+
+    /// Waits until it says that it drains.
+    pub(crate) async fn draining(&self) {
+        let what = "a drain to begin";
+        eventually(what, START, async || when(self.metrics().await.sum("bellhop_shutting_down", &[]) > 0.0)).await;
+    }
+
+    /// Stops it as an operator does and expects that nothing had to be abandoned.
+    pub(crate) async fn drain(&mut self) {
+        self.terminate();
+        assert_eq!(self.exit_code(START).await, 0, "a clean drain");
+    }
+
     /// Asks it to drain.
     pub(crate) fn terminate(&mut self) {
         self.process.signal(Signal::TERM);
@@ -163,11 +193,6 @@ impl Bellhop {
         self.process.kill();
     }
 
-    /// Sends that signal.
-    pub(crate) fn signal(&mut self, signal: Signal) {
-        self.process.signal(signal);
-    }
-
     /// Whether it still runs.
     pub(crate) fn runs(&mut self) -> bool {
         self.process.exited().is_none()
@@ -176,16 +201,6 @@ impl Bellhop {
     /// Waits for its end.
     pub(crate) async fn exit_code(&mut self, within: Duration) -> i32 {
         self.process.exit_code(within).await
-    }
-
-    /// All that it logged.
-    pub(crate) fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
     }
 }
 

@@ -1,15 +1,19 @@
 //! A Pub/Sub server as its users see it: gRPC, whichever server it is.
 
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
+use bellhop::pubsub_server::PubsubServer;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
-    AcknowledgeRequest, PublishRequest, PubsubMessage, PullRequest, ReceivedMessage, RetryPolicy,
-    Subscription as Definition, Topic, publisher_client::PublisherClient, subscriber_client::SubscriberClient,
+    AcknowledgeRequest, PublishRequest, PubsubMessage, PullRequest, ReceivedMessage, Subscription as Definition, Topic,
+    publisher_client::PublisherClient, subscriber_client::SubscriberClient,
 };
 use tokio::time::{self, Instant};
 use tonic::transport::Channel;
 
-use super::{Emulator, event::Message, unique, wait::eventually};
+use super::{Emulator, Front, event::Message, unique, wait::eventually};
 
 /// The shortest ack deadline there is: what a dead process held comes back after it.
 pub(crate) const ACK_DEADLINE: Duration = Duration::from_secs(10);
@@ -23,7 +27,8 @@ pub(crate) struct Broker {
 
 #[derive(Debug)]
 enum Server {
-    Emulator(#[expect(dead_code, reason = "keeps an emulator of the test's own alive")] Emulator),
+    Emulator(Emulator),
+    Embedded(#[expect(dead_code, reason = "keeps the server alive")] PubsubServer),
 }
 
 impl Broker {
@@ -37,12 +42,27 @@ impl Broker {
         Self { address: emulator.address().to_owned(), server: Server::Emulator(emulator) }
     }
 
+    /// The embedded server, one of its own.
+    pub(crate) async fn embedded() -> Self {
+        let server = PubsubServer::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.expect("a free port");
+        Self { address: server.address().to_string(), server: Server::Embedded(server) }
+    }
+
+    /// A door that this broker needs when its clients are killed.
+    pub(crate) async fn front(&self) -> Option<Front> {
+        match &self.server {
+            Server::Emulator(emulator) => Some(Front::of(emulator.address()).await),
+            Server::Embedded(_) => None,
+        }
+    }
+
     /// `host:port`.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A new topic with one new subscription.
+    /// A new topic with one new subscription. It has no retry policy: with one, the emulator searches a list for every
+    /// expired message at every pull, and stands still at a few hundred of them.
     pub(crate) async fn subscription(&self) -> Subscription {
         self.subscription_with(|_| {}).await
     }
@@ -57,7 +77,6 @@ impl Broker {
             name: name.clone(),
             topic: topic.clone(),
             ack_deadline_seconds: i32::try_from(ACK_DEADLINE.as_secs()).expect("small"),
-            retry_policy: Some(RetryPolicy { minimum_backoff: Some(seconds(0)), maximum_backoff: Some(seconds(1)) }),
             ..Definition::default()
         };
         change(&mut definition);
@@ -137,8 +156,4 @@ impl Subscription {
         }
         left
     }
-}
-
-fn seconds(seconds: i64) -> prost_types::Duration {
-    prost_types::Duration { seconds, nanos: 0 }
 }

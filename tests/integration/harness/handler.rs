@@ -12,7 +12,7 @@ use axum::{
     Router,
     body::Bytes,
     extract::{ConnectInfo, State, connect_info::Connected},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
     routing::post,
     serve::{IncomingStream, Listener},
@@ -50,6 +50,8 @@ pub(crate) const OK: Behaviour = Behaviour::Status(200);
 pub(crate) struct Call {
     /// The event's text (see [`event::chat_message`]).
     pub(crate) label: String,
+    /// Who called: what follows `/events/` in the address (see [`ScriptedHandler::url_of`]).
+    pub(crate) caller: String,
     /// `Bellhop-Event-Id`.
     pub(crate) event_id: String,
     /// `Bellhop-Epoch`.
@@ -64,10 +66,6 @@ pub(crate) struct Call {
     pub(crate) ended: Option<Instant>,
     /// The status answered.
     pub(crate) status: Option<u16>,
-    /// Request headers.
-    pub(crate) headers: HeaderMap,
-    /// Request body.
-    pub(crate) body: Bytes,
 }
 
 type Script = Box<dyn Fn(&Call) -> Behaviour + Send>;
@@ -108,14 +106,14 @@ impl ScriptedHandler {
         handler
     }
 
-    /// One that always succeeds.
-    pub(crate) async fn ok() -> Self {
-        Self::start(|_| OK).await
-    }
-
     /// Where bellhop posts to.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/events", self.address)
+    }
+
+    /// Another address of the same handler, so that calls tell who made them.
+    pub(crate) fn url_of(&self, caller: &str) -> String {
+        format!("{}/{caller}", self.url())
     }
 
     /// Changes the script for the calls to come.
@@ -133,7 +131,7 @@ impl ScriptedHandler {
     pub(crate) async fn up(&mut self) {
         let listener = TcpListener::bind(self.address).await.expect("the handler's port is free");
         let app = Router::new()
-            .route("/events", post(answer))
+            .fallback(post(answer))
             .with_state(Arc::clone(&self.book))
             .into_make_service_with_connect_info::<Cut>();
         self.connections = CancellationToken::new();
@@ -154,6 +152,11 @@ impl ScriptedHandler {
         self.calls().into_iter().filter(|call| call.label == label).collect()
     }
 
+    /// How many calls there were so far.
+    pub(crate) fn count(&self) -> usize {
+        open(&self.book).calls.len()
+    }
+
     /// How many calls were answered with success.
     pub(crate) fn succeeded(&self) -> usize {
         open(&self.book).calls.iter().filter(|call| matches!(call.status, Some(200..=299))).count()
@@ -172,10 +175,11 @@ fn open(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
 async fn answer(
     State(book): State<Arc<Mutex<Book>>>,
     ConnectInfo(cut): ConnectInfo<Cut>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let (index, behaviour) = open(&book).record(headers, body);
+    let (index, behaviour) = open(&book).record(&uri, &headers, &body);
     let status = match behaviour {
         Behaviour::Status(status) => status,
         Behaviour::After(delay, status) => {
@@ -196,13 +200,14 @@ async fn answer(
 }
 
 impl Book {
-    fn record(&mut self, headers: HeaderMap, body: Bytes) -> (usize, Behaviour) {
+    fn record(&mut self, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> (usize, Behaviour) {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let number = |name: &str| text(name).parse().unwrap_or_else(|_| panic!("{name} is not a number"));
         let event_id = text("bellhop-event-id");
         let earlier = self.count.entry(event_id.clone()).or_default();
         let call = Call {
-            label: event::label(&body),
+            label: event::label(body),
+            caller: uri.path().strip_prefix("/events/").unwrap_or_default().to_owned(),
             epoch: number("bellhop-epoch"),
             attempt: number("bellhop-attempt"),
             earlier: *earlier,
@@ -210,8 +215,6 @@ impl Book {
             ended: None,
             status: None,
             event_id,
-            headers,
-            body,
         };
         *earlier += 1;
         let behaviour = (self.script)(&call);

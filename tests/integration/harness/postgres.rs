@@ -49,19 +49,6 @@ impl Postgres {
         &self.url
     }
 
-    /// The same database through another port, such as a [`super::Proxy`]'s.
-    pub(crate) fn url_through(&self, port: u16) -> String {
-        let (before, rest) = self.url.rsplit_once(':').expect("a port in the address");
-        let (_, database) = rest.split_once('/').expect("a database in the address");
-        format!("{before}:{port}/{database}")
-    }
-
-    /// `host:port` of the server.
-    pub(crate) fn address(&self) -> String {
-        let (_, rest) = self.url.split_once('@').expect("a user in the address");
-        rest.split_once('/').expect("a database in the address").0.to_owned()
-    }
-
     /// A connection of the test's own, to look at what was written.
     pub(crate) async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.expect("the test database answers")
