@@ -6,6 +6,7 @@ The library's public `render` has no way to say which cluster is meant, so its n
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -95,4 +96,9 @@ def lint(values: dict) -> list[str]:
 
 def package(destination: Path) -> str:
     destination.mkdir(parents=True, exist_ok=True)
-    return helm_python.package(CHART, destination)
+    return helm_python.package(CHART, destination=destination)
+
+
+if __name__ == "__main__":
+    # Keeps the chart of a release as the one that the next is compared with.
+    sys.stdout.write(package(Path(__file__).parent / "previous") + "\n")

@@ -1,0 +1,228 @@
+"""What is rendered fits the real daemon: its configuration parser, its command line, its ports and its endpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import helm
+import pods
+from scenarios import minimal, names, scenario
+
+# The daemon is told that it runs in Kubernetes, so that its checks for that apply.
+IN_KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "PATH": os.environ["PATH"]}
+SECRETS = {
+    "DATABASE_URL": "postgres://bellhop:secret@127.0.0.1:9/bellhop",
+    "BELLHOP__STORE__MIGRATE_URL": "postgres://bellhop:secret@127.0.0.1:9/bellhop",
+    "BELLHOP__HANDLER__SIGNING_SECRET": "a signing secret",
+    "BELLHOP__HANDLER__BEARER_TOKEN": "a-token",
+}
+RENDERS_ONE = [name for name in names() if "existingConfigMap" not in scenario(name)]
+
+
+@pytest.fixture(scope="session")
+def bellhop() -> Path:
+    path = Path(os.environ.get("BELLHOP_BIN", helm.ROOT / "target" / "debug" / "bellhop"))
+    if not path.is_file():
+        pytest.fail(f"the daemon is not at {path}: build it (cargo build), or set BELLHOP_BIN", pytrace=False)
+    return path
+
+
+def worker(rendered: helm.Rendered) -> dict:
+    spec = pods.spec_of(rendered.one("Deployment"))
+    return next(container for container in spec["containers"] if container["name"] == "bellhop")
+
+
+def environment(container: dict) -> dict:
+    """The container's variables, with a value for each secret. An unknown one is a mistake of the chart."""
+    found = dict(IN_KUBERNETES)
+    for variable in container["env"]:
+        name = variable["name"]
+        found[name] = variable["value"] if "value" in variable else SECRETS.get(name, "x")
+    return found
+
+
+def written(rendered: helm.Rendered, tmp_path: Path) -> Path:
+    maps = [found for found in rendered.all("ConfigMap") if "bellhop.yaml" in found.get("data", {})]
+    assert len(maps) == 1
+    path = tmp_path / "bellhop.yaml"
+    # The program of the exec handler is in a volume; the daemon looks whether it is there.
+    path.write_text(maps[0]["data"]["bellhop.yaml"].replace("/opt/handler/run", "/bin/true"))
+    return path
+
+
+def run(binary: Path, arguments: list[str], variables: dict) -> subprocess.CompletedProcess:
+    return subprocess.run([binary, *arguments], env=variables, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", RENDERS_ONE)
+def test_the_rendered_configuration_is_valid(name, bellhop, tmp_path):
+    rendered = helm.render(scenario(name))
+    variables = environment(worker(rendered)) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+
+    answer = run(bellhop, ["config", "validate"], variables)
+
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_an_invalid_one_would_be_noticed(bellhop, tmp_path):
+    rendered = helm.render(minimal())
+    path = written(rendered, tmp_path)
+    path.write_text(path.read_text().replace("concurrency:", "concurency:"))
+
+    answer = run(bellhop, ["config", "validate", "--config", str(path)], environment(worker(rendered)))
+
+    assert answer.returncode == 2
+
+
+@pytest.mark.parametrize("name", RENDERS_ONE)
+def test_the_grace_period_covers_what_the_daemon_computes(name, bellhop, tmp_path):
+    rendered = helm.render(scenario(name))
+    variables = environment(worker(rendered)) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+
+    computed = json.loads(run(bellhop, ["config", "show", "--output", "json"], variables).stdout)["computed"]
+
+    grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
+    stop = scenario(name).get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    if "terminationGracePeriodSeconds" in scenario(name):
+        assert grace >= stop + computed["drain_timeout_seconds"] + 5
+    else:
+        assert grace == stop + computed["drain_timeout_seconds"] + 5
+
+
+@pytest.mark.parametrize("timeout", ["1m 30s", "90s", "1min 30sec", "1m30s", "90000ms", "1hour", "2 minutes", "100msec", "1m 500ms"])
+def test_durations_mean_the_same_to_both(timeout, bellhop, tmp_path):
+    rendered = helm.render(minimal(config={"handler": {"timeout": timeout}}, acknowledgeLongGrace=True))
+    variables = environment(worker(rendered)) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+
+    answer = run(bellhop, ["config", "show", "--output", "json"], variables)
+    computed = json.loads(answer.stdout)["computed"]
+
+    grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
+    assert 0 <= grace - (computed["drain_timeout_seconds"] + 5) < 1
+
+
+def test_variables_stand_in_for_a_hidden_configuration(bellhop, tmp_path):
+    rendered = helm.render(scenario("existing-configmap"))
+    container = worker(rendered)
+    path = tmp_path / "bellhop.toml"
+    path.write_text('[pubsub]\nproject = "p"\nsubscription = "chat"\n[handler]\nkind = "echo"\n')
+    variables = environment(container)
+    assert variables["BELLHOP_CONFIG"] == "/etc/bellhop/bellhop.toml"
+
+    shown = json.loads(run(bellhop, ["config", "show", "--output", "json"], variables | {"BELLHOP_CONFIG": str(path)}).stdout)
+
+    store = shown["values"]["store"]
+    assert (store["backend"], store["replicas"]) == ("postgres", 13)
+
+
+def test_the_keys_of_the_schema_are_the_keys_of_the_daemon(bellhop):
+    rendered = helm.render(minimal(config={"handler": {"kind": "echo"}}))
+    variables = environment(worker(rendered)) | {"BELLHOP__PUBSUB__PROJECT": "p", "BELLHOP__PUBSUB__SUBSCRIPTION": "chat"}
+    del variables["BELLHOP_CONFIG"]
+    answer = run(bellhop, ["config", "show", "--output", "json", "--set", "handler.kind=echo"], variables)
+    values = json.loads(answer.stdout)["values"]
+    of_daemon = {f"{section}.{key}" for section, keys in values.items() if isinstance(keys, dict) for key in keys}
+
+    schema = json.loads((helm.CHART / "values.schema.json").read_text())["properties"]["config"]["properties"]
+    of_schema = {
+        f"{section}.{key}"
+        for section, node in schema.items()
+        if "properties" in node
+        for key in node["properties"]
+    }
+    secret = {"store.url", "store.migrate_url", "handler.bearer_token", "handler.signing_secret"}
+    computed = {"store.replicas", "store.single_process"}
+    assert of_schema == (of_daemon | {f"{key}_file" for key in secret}) - secret - computed
+
+
+@pytest.mark.parametrize("name", ["minimal", "google", "prometheus", "everything-extra"])
+def test_migrations_start_with_nothing_but_the_secret(name, bellhop):
+    rendered = helm.render(scenario(name))
+    job = next(found for found in rendered.all("Job"))
+    container = pods.spec_of(job)["containers"][0]
+
+    answer = run(bellhop, container["args"], environment(container))
+
+    # Nothing listens at the secret's address: it was tried, so the command line and the environment are right.
+    assert answer.returncode == 6, answer.stderr
+
+
+def test_the_init_container_starts_as_well(bellhop):
+    spec = pods.spec_of(helm.render(scenario("sidecar")).one("Deployment"))
+    container = next(found for found in spec["initContainers"] if found["name"] == "migrate")
+
+    assert run(bellhop, container["args"], environment(container)).returncode == 6
+
+
+def test_the_workers_arguments_are_known(bellhop):
+    container = worker(helm.render(scenario("everything-extra")))
+
+    answer = run(bellhop, [*container["args"], "--help"], environment(container))
+
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_arguments_of_helm_test_are_known(bellhop):
+    pod = helm.render(minimal()).one("Pod")
+    service = next(found for found in helm.render(minimal()).all("Service"))
+    variable = re.search(r"\$\((\w+)\)", pod["spec"]["containers"][0]["args"][-1])[1]
+    assert variable == service["metadata"]["name"].upper().replace("-", "_") + "_SERVICE_HOST"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = free.getsockname()[1]
+    arguments = [text.replace(f"$({variable})", "127.0.0.1").replace("8080", str(closed)) for text in pod["spec"]["containers"][0]["args"]]
+
+    # Nothing listens: 6, not 2.
+    assert run(bellhop, arguments, IN_KUBERNETES).returncode == 6
+
+
+def get(url: str) -> int | None:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+def test_the_daemon_answers_where_probes_and_monitors_ask(bellhop, tmp_path):
+    """The rendered configuration, started as it stands; only the address is one of this machine's free ports."""
+    values = scenario("prometheus")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    values["containerPort"] = port
+    values["config"]["server"] = {"listen": f"0.0.0.0:{port}"}
+    # A subscription that can not be reached is waited for.
+    values["config"]["pubsub"]["endpoint"] = "http://127.0.0.1:9"
+    rendered = helm.render(values)
+    container = worker(rendered)
+    ports = {found["name"]: found["containerPort"] for found in container["ports"]}
+    monitor = rendered.one("PodMonitor")["spec"]["podMetricsEndpoints"][0]
+    asked = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
+    assert {"http"} == {probe["port"] for probe in asked.values()} | {monitor["port"]}
+    base = f"http://127.0.0.1:{ports['http']}"
+    variables = environment(container) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+
+    daemon = subprocess.Popen([bellhop, *container["args"]], env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        said = next((line for line in daemon.stderr if "Listening on" in line), None)
+        found = {path: get(base + path) for path in [*(probe["path"] for probe in asked.values()), monitor["path"], "/nothing"]}
+    finally:
+        daemon.terminate()
+        grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
+        errors = daemon.communicate(timeout=grace)[1]
+
+    assert said, errors
+    assert daemon.returncode == 0, errors
+    assert found == {"/healthz/started": 200, "/healthz/live": 200, "/healthz/ready": 503, "/metrics": 200, "/nothing": 404}, errors
