@@ -98,16 +98,57 @@ def test_the_grace_period_covers_what_the_daemon_computes(name, bellhop, tmp_pat
         assert grace == stop + computed["drain_timeout_seconds"] + 5
 
 
-@pytest.mark.parametrize("timeout", ["1m 30s", "90s", "1min 30sec", "1m30s", "90000ms", "1hour", "2 minutes", "100msec", "1m 500ms"])
+# Every unit, in an amount that a handler may take.
+TIMEOUTS = [
+    *(f"200000000{unit}" for unit in ("ns", "nsec", "nanos")),
+    *(f"200000{unit}" for unit in ("us", "µs", "usec")),
+    *(f"1500{unit}" for unit in ("ms", "msec", "millis")),
+    *(f"90 {unit}" for unit in ("s", "sec", "secs", "second", "seconds")),
+    *(f"3{unit}" for unit in ("m", "min", "mins", "minute", "minutes")),
+    *(f"2{unit}" for unit in ("h", "hr", "hrs", "hour", "hours")),
+    *(f"0.01{unit}" for unit in ("d", "day", "days")),
+    *(f"0.01{unit}" for unit in ("w", "wk", "wks", "week", "weeks")),
+    *(f"0.0078125{unit}" for unit in ("M", "month", "months")),
+    "1m 30s", "1m30s", "1h 2m 3s 4ms", "1.5m",
+]
+
+
+@pytest.mark.parametrize("timeout", TIMEOUTS)
 def test_durations_mean_the_same_to_both(timeout, bellhop, tmp_path):
     rendered = helm.render(minimal(config={"handler": {"timeout": timeout}}, acknowledgeLongGrace=True))
     variables = environment(worker(rendered)) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
 
     answer = run(bellhop, ["config", "show", "--output", "json"], variables)
+    assert answer.returncode == 0, answer.stderr
     computed = json.loads(answer.stdout)["computed"]
 
     grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
     assert 0 <= grace - (computed["drain_timeout_seconds"] + 5) < 1
+
+
+def test_every_unit_of_the_schema_was_tried():
+    schema = json.loads((helm.CHART / "values.schema.json").read_text())
+    units = re.search(r"\(([a-zA-Zµ|]+)\)", schema["definitions"]["duration"]["pattern"])[1]
+
+    assert set(units.split("|")) == {re.sub(r"[0-9. ]", "", timeout) for timeout in TIMEOUTS[:-4]} | set(YEARS)
+
+
+# Too long for a handler, but not for a retention.
+YEARS = ("y", "yr", "yrs", "year", "years")
+
+
+@pytest.mark.parametrize("unit", YEARS)
+def test_a_year_has_as_many_days_as_the_daemon_says(unit, bellhop, tmp_path):
+    def retained(days: str) -> helm.Rendered:
+        return helm.render(minimal(config={"claims": {"retention": f"1{unit}"}}, pubsub={"messageRetention": days}))
+
+    rendered = retained("362.25d")
+    variables = environment(worker(rendered)) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+    answer = run(bellhop, ["config", "show", "--output", "json", "--set", "claims.retention=365days 6h"], variables)
+
+    assert json.loads(answer.stdout)["values"]["claims"]["retention"] == "1year"
+    with pytest.raises(helm.Refused):
+        retained("362.26d")
 
 
 def test_variables_stand_in_for_a_hidden_configuration(bellhop, tmp_path):

@@ -291,6 +291,11 @@ GUARDS = {
         "securityContext.runAsNonRoot=false: bellhop does not need root",
         minimal(securityContext={"runAsNonRoot": True}),
     ),
+    "16 root not ruled out": (
+        minimal(podSecurityContext={"runAsNonRoot": None}, securityContext={"runAsNonRoot": None}),
+        "runAsNonRoot is neither in podSecurityContext nor in securityContext: bellhop does not need root",
+        minimal(podSecurityContext={"runAsNonRoot": None}),
+    ),
     "16 user 0": (
         minimal(podSecurityContext={"runAsUser": 0}),
         "podSecurityContext.runAsUser=0 is root: bellhop does not need it",

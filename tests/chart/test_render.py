@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yamllint.config
 import yamllint.linter
@@ -9,7 +11,7 @@ import yamllint.linter
 import helm
 import pods
 import schemas
-from scenarios import KUBES, names, scenario
+from scenarios import CI, KUBES, names, scenario
 
 YAMLLINT = yamllint.config.YamlLintConfig("rules: {key-duplicates: enable, anchors: enable}")
 
@@ -42,6 +44,11 @@ def test_no_key_is_written_twice(name, crds):
     found = {path: list(yamllint.linter.run(text, YAMLLINT)) for path, text in rendered.files.items()}
 
     assert {path: problems for path, problems in found.items() if problems} == {}
+
+
+@pytest.mark.parametrize("path", [helm.CHART / "values.yaml", helm.CHART / "Chart.yaml", *sorted(CI.glob("*.yaml"))], ids=lambda path: path.name)
+def test_no_key_of_a_source_is_written_twice(path):
+    assert list(yamllint.linter.run(path.read_text(), YAMLLINT)) == []
 
 
 @each
@@ -100,6 +107,13 @@ def test_names_keep_their_limits_with_a_long_release(name):
     for document in long.objects:
         limit = 52 if document["kind"] == "CronJob" else 63
         assert len(document["metadata"]["name"]) <= limit
+
+
+@each
+def test_the_packaged_chart_renders_the_same(name, tmp_path):
+    archive = Path(helm.package(tmp_path))
+
+    assert helm.render(scenario(name), chart=archive).files == helm.render(scenario(name)).files
 
 
 def test_a_typo_in_a_known_kind_is_caught():

@@ -3,7 +3,7 @@
 {{- define "bellhop.milliseconds" -}}
 {{- $names := dict
   "nanos ns nsec" 0.000001
-  "us µs usec micros" 0.001
+  "us µs usec" 0.001
   "ms msec millis" 1.0
   "s sec secs second seconds" 1000.0
   "m min mins minute minutes" 60000.0

@@ -28,6 +28,9 @@
 {{- printf "%s.runAsUser=0 is root: bellhop does not need it\n" $key -}}
 {{- end -}}
 {{- end -}}
+{{- if and (not (hasKey .Values.podSecurityContext "runAsNonRoot")) (not (hasKey .Values.securityContext "runAsNonRoot")) -}}
+{{- printf "runAsNonRoot is neither in podSecurityContext nor in securityContext: bellhop does not need root\n" -}}
+{{- end -}}
 {{- $own := list "BELLHOP_CONFIG" -}}
 {{- if .Values.postgres.existingSecret -}}{{- $own = append $own "DATABASE_URL" -}}{{- end -}}
 {{- if .Values.handlerAuth.signingSecret.existingSecret -}}{{- $own = append $own "BELLHOP__HANDLER__SIGNING_SECRET" -}}{{- end -}}
