@@ -64,11 +64,10 @@ class Controller:
         return replicas if abs(ratio - 1.0) <= TOLERANCE else math.ceil(ratio * ready)
 
     def _stabilize(self, now: float, replicas: int, wish: int) -> int:
-        self.wishes.append((now, wish))
-        keep = max(self.hpa.up.window, self.hpa.down.window)
-        self.wishes = [one for one in self.wishes if one[0] > now - keep or one[0] == now]
-        up = min(wished for at, wished in self.wishes if at > now - self.hpa.up.window or at == now)
-        down = max(wished for at, wished in self.wishes if at > now - self.hpa.down.window or at == now)
+        up = min([wish, *(wished for at, wished in self.wishes if at > now - self.hpa.up.window)])
+        down = max([wish, *(wished for at, wished in self.wishes if at > now - self.hpa.down.window)])
+        keep = now - max(self.hpa.up.window, self.hpa.down.window)
+        self.wishes = [one for one in self.wishes if one[0] > keep] + [(now, wish)]
         return min(max(replicas, up), down)
 
     def _limit(self, now: float, replicas: int, wish: int) -> int:

@@ -26,12 +26,12 @@ class Setting:
     # Shortest and longest handler, as shares of `handler`.
     spread: tuple[float, float] = (0.9, 1.1)
     slots: int = 8
-    # Deliveries a process takes beyond its slots.
-    ahead: int = 0
+    # Deliveries a process takes beyond its slots: bellhop's parking, by default the larger of 16 and its slots.
+    ahead: int = 16
     pod_start: int = 25
     sample_every: int = 60
     # How long after it was taken a sample is seen: each between these.
-    visible_after: tuple[int, int] = (90, 90)
+    visible_after: tuple[int, int] = (60, 120)
     # When within a minute samples are taken, and when within a quarter of it the controller looks.
     sample_phase: int = 0
     sync_phase: int = 7
@@ -39,14 +39,16 @@ class Setting:
     stuck: int = 0
     # What a scrape and prometheus-adapter take.
     pods_metric_lag: int = 30
+    # Evenly spaced arrivals instead of random ones.
+    even: bool = False
     seed: int = 1
 
 
 @dataclass
 class Pod:
     ready_at: int
-    # When each running handler ends, and when its message was published.
-    running: list[tuple[float, int]] = field(default_factory=list)
+    # When each running handler ends.
+    running: list[float] = field(default_factory=list)
     # Publish times of deliveries that wait for a slot of this process.
     ahead: deque[int] = field(default_factory=deque)
     leaving: bool = False
@@ -58,12 +60,12 @@ class Report:
     waiting: list[int] = field(default_factory=list)
     oldest: list[int] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)
-    pod_seconds: int = 0
-    waits: list[float] = field(default_factory=list)
+    # When each message was published, and when its handler began.
+    begun: list[tuple[int, int]] = field(default_factory=list)
 
-    def drained_at(self) -> int:
-        """The last second in which anything waited for a slot."""
-        return max((second for second, waiting in enumerate(self.waiting) if waiting), default=0)
+    def drain(self, at: int, within: int) -> int:
+        """From the first second of a burst to the last beginning of one of its handlers."""
+        return max(begun for published, begun in self.begun if at <= published < at + within) - at
 
     def max_age(self, since: int = 0) -> int:
         """The longest that anything had waited, at any moment."""
@@ -73,10 +75,6 @@ class Report:
         """How often the number of replicas turned from rising to falling or back."""
         steps = [after - before for before, after in zip(self.replicas[since:], self.replicas[since + 1:]) if after != before]
         return sum((one > 0) != (two > 0) for one, two in zip(steps, steps[1:]))
-
-    def changes(self, since: int = 0) -> int:
-        """How often the number of replicas changed."""
-        return sum(one != two for one, two in zip(self.replicas[since:], self.replicas[since + 1:]))
 
     def mean_replicas(self, since: int = 0) -> float:
         return sum(self.replicas[since:]) / len(self.replicas[since:])
@@ -90,13 +88,14 @@ class World:
         self.hpa = hpa
         self.pods = [Pod(ready_at=0) for _ in range(start or hpa.min)]
         self.waiting: deque[int] = deque()
+        self.due = 0.0
         # (when seen, value), in the order of the samples.
         self.samples: list[tuple[int, int]] = []
         self.utilization: deque[tuple[int, PodsSample]] = deque()
         self.report = Report()
 
     def run(self, seconds: int, rate: Callable[[int], float]) -> Report:
-        """Lets `rate(second)` messages a second arrive, at random, for so long."""
+        """Lets `rate(second)` messages a second arrive, for so long."""
         for now in range(seconds):
             self._arrive(now, rate(now))
             self._finish(now)
@@ -108,6 +107,12 @@ class World:
         return self.report
 
     def _arrive(self, now: int, rate: float) -> None:
+        if self.setting.even:
+            self.due += rate
+            while self.due >= 1.0:
+                self.due -= 1.0
+                self.waiting.append(now)
+            return
         # Poisson arrivals: exponential gaps within the second.
         at = self.random.expovariate(rate) if rate > 0 else 1.0
         while at < 1.0:
@@ -116,7 +121,7 @@ class World:
 
     def _finish(self, now: int) -> None:
         for pod in self.pods:
-            pod.running = [one for one in pod.running if one[0] > now]
+            pod.running = [end for end in pod.running if end > now]
         self.pods = [pod for pod in self.pods if not pod.leaving or pod.running]
 
     def _deliver(self, now: int) -> None:
@@ -141,8 +146,8 @@ class World:
 
     def _begin(self, pod: Pod, now: int, published: int) -> None:
         least, most = self.setting.spread
-        pod.running.append((now + self.setting.handler * self.random.uniform(least, most), published))
-        self.report.waits.append(now - published)
+        pod.running.append(now + self.setting.handler * self.random.uniform(least, most))
+        self.report.begun.append((published, now))
 
     @staticmethod
     def _held(pod: Pod) -> int:
@@ -189,7 +194,6 @@ class World:
         report.waiting.append(waiting)
         report.busy.append(sum(len(pod.running) for pod in self.pods))
         report.oldest.append(now - min([*ahead, *list(self.waiting)[:1]]) if waiting else 0)
-        report.pod_seconds += len(self.pods)
 
 
 def burst(messages: int, *, at: int, within: int = 30, base: float = 0.2) -> Callable[[int], float]:
