@@ -10,7 +10,6 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-import loads
 import manifest
 from loads import PHASES, SEEDS, drains, middle, steadies, vary
 from manifest import Policy, Rules
@@ -30,6 +29,11 @@ def target(hpa, value):
 
 class Rendered(unittest.TestCase):
     """The manifest as it is: what the documentation promises of the defaults."""
+
+    def test_the_fixture_is_what_the_chart_renders(self):
+        fixture = manifest.read(str(Path(__file__).parent / "fixtures" / "hpa.yaml"))
+
+        self.assertEqual(load(), replace(fixture, name=load().name))
 
     def test_it_scales_on_messages_per_pod_and_below_the_slots(self):
         backlog = load().backlog
