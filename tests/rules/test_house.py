@@ -57,6 +57,11 @@ def plain(expr):
     return re.sub(r"\$\w+", "x", expr.replace("$__rate_interval", "4m"))
 
 
+def anchors(page):
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 class Daemon(unittest.TestCase):
     def test_the_table_of_metrics_is_what_a_running_daemon_exports(self):
         self.assertEqual(metrics.missing(DOCUMENTED, LIVE), [])
@@ -125,8 +130,11 @@ class Runbooks(unittest.TestCase):
             text = page.read_text(encoding="utf-8")
             with self.subTest(page=page.name):
                 self.assertEqual(metrics.problems(text, DOCUMENTED, LIVE), [])
-                for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-                    self.assertTrue((page.parent / link).exists(), link)
+                for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+                    target = page.parent / link if link else page
+                    self.assertTrue(target.exists(), link)
+                    if anchor:
+                        self.assertIn(anchor, anchors(target))
 
     def test_the_index_lists_every_alert(self):
         index = (RUNBOOKS / "README.md").read_text(encoding="utf-8")
