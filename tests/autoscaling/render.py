@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "chart"))
-import helm  # noqa: E402
+import helm
 
 VALUES = {
     "autoscaling": {"mode": "hpa"},

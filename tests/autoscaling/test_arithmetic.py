@@ -17,7 +17,8 @@ BACKLOG = "pubsub.googleapis.com|subscription|num_undelivered_messages"
 
 class Manifest(unittest.TestCase):
     def test_quantities_are_read_as_kubernetes_writes_them(self):
-        for text, value in (("6", 6), (6, 6), ("800m", 0.8), ("26400m", 26.4), ("1k", 1000), ("1Ki", 1024), ("0.5", 0.5)):
+        known = {"6": 6, 6: 6, "800m": 0.8, "26400m": 26.4, "1k": 1000, "1Ki": 1024, "0.5": 0.5}
+        for text, value in known.items():
             self.assertAlmostEqual(manifest.quantity(text), value)
         for text in ("six", "", "-1", "6 pods"):
             self.assertRaises(ValueError, manifest.quantity, text)
@@ -31,17 +32,18 @@ class Manifest(unittest.TestCase):
         self.assertEqual((hpa.min, hpa.up, hpa.down), (1, manifest.UP, manifest.DOWN))
 
     def test_an_old_version_and_an_unknown_metric_are_refused(self):
-        for change in ({"apiVersion": "autoscaling/v2beta2"}, {"metrics": [{"type": "Resource", "resource": {"target": {"type": "Utilization"}}}]}):
-            document = yaml.safe_load(Path(FIXTURE).read_text(encoding="utf-8"))
-            document.update({key: value for key, value in change.items() if key == "apiVersion"})
-            document["spec"].update({key: value for key, value in change.items() if key == "metrics"})
-            self.assertRaises(ValueError, manifest.hpa, document)
+        document = yaml.safe_load(Path(FIXTURE).read_text(encoding="utf-8"))
+        resource = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+
+        self.assertRaises(ValueError, manifest.hpa, document | {"apiVersion": "autoscaling/v2beta2"})
+        self.assertRaises(ValueError, manifest.hpa, document | {"spec": document["spec"] | {"metrics": [resource]}})
 
 
 class Arithmetic(unittest.TestCase):
     def setUp(self):
         free = Rules(0, "Max", (Policy("Percent", 900, 15),))
-        self.hpa = replace(manifest.read(FIXTURE), min=1, max=50, up=free, down=replace(free, policies=(Policy("Percent", 100, 15),)))
+        all_at_once = replace(free, policies=(Policy("Percent", 100, 15),))
+        self.hpa = replace(manifest.read(FIXTURE), min=1, max=50, up=free, down=all_at_once)
 
     def ask(self, value, replicas, hpa=None, ready=None):
         return Controller(hpa or self.hpa).sync(0, replicas, replicas if ready is None else ready, {BACKLOG: value})
@@ -137,6 +139,13 @@ class Model(unittest.TestCase):
         self.assertGreater(report.flips(), 4)
         self.assertEqual(len(report.begun), 5 * 120)
         self.assertEqual(report.waiting[-1], 0)
+
+    def test_what_a_leaving_process_has_not_begun_goes_to_the_others(self):
+        world = World(replace(self.hpa, max=2), Setting(even=True, slots=4), start=4)
+        report = world.run(600, lambda second: 64.0 if second == 0 else 0.0)
+
+        self.assertEqual((report.replicas[0], report.replicas[-1]), (4, 2))
+        self.assertEqual(len(report.begun), 64)
 
     def test_a_process_never_runs_more_than_its_slots(self):
         world = World(replace(self.hpa, max=2), Setting(slots=8))

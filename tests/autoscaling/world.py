@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from controller import Controller, PodsSample
 from manifest import Hpa
@@ -73,8 +74,8 @@ class Report:
 
     def flips(self, since: int = 0) -> int:
         """How often the number of replicas turned from rising to falling or back."""
-        steps = [after - before for before, after in zip(self.replicas[since:], self.replicas[since + 1:]) if after != before]
-        return sum((one > 0) != (two > 0) for one, two in zip(steps, steps[1:]))
+        steps = [after - before for before, after in pairwise(self.replicas[since:]) if after != before]
+        return sum((one > 0) != (two > 0) for one, two in pairwise(steps))
 
     def mean_replicas(self, since: int = 0) -> float:
         return sum(self.replicas[since:]) / len(self.replicas[since:])

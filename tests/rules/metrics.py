@@ -99,7 +99,8 @@ def problems(expr: str, documented: dict[str, Documented], scrape: dict[str, dic
 
 def missing(documented: dict[str, Documented], scrape: dict[str, dict[str, set[str]]]) -> list[str]:
     """Differences between table and scrape. What happens seldom may have no series yet; any other must be there."""
-    found = [f"{name} is exported and not documented" for name in scrape if name.startswith("bellhop_") and name not in documented]
+    unknown = [name for name in scrape if name.startswith("bellhop_") and name not in documented]
+    found = [f"{name} is exported and not documented" for name in unknown]
     for name, row in documented.items():
         if name in scrape:
             shown = set(scrape[name]) - {"le"}

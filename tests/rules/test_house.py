@@ -82,7 +82,8 @@ class Alerts(unittest.TestCase):
         for rule in alerts(SOURCE):
             for found in metrics.NAME.finditer(re.sub(r"\bby \([^)]*\)", "", rule["expr"])):
                 with self.subTest(alert=rule["alert"], selector=found[0]):
-                    labels = {label: value for label, operator, value in metrics.MATCHER.findall(found[1] or "") if operator == "="}
+                    matchers = metrics.MATCHER.findall(found[1] or "")
+                    labels = {label: value for label, operator, value in matchers if operator == "="}
 
                     self.assertEqual(labels.get("namespace"), "bellhop")
                     if not found[0].startswith("kube_"):
@@ -150,7 +151,8 @@ class Dashboard(unittest.TestCase):
         taken = set()
         for panel in panels():
             grid = panel["gridPos"]
-            cells = {(x, y) for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])}
+            columns, lines = (range(grid[start], grid[start] + grid[size]) for start, size in ("xw", "yh"))
+            cells = {(x, y) for x in columns for y in lines}
             self.assertLessEqual(grid["x"] + grid["w"], 24)
             self.assertFalse(cells & taken, panel["title"])
             taken |= cells
@@ -185,11 +187,13 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(used, declared)
 
     def test_every_expression_parses(self):
-        rules = [{"record": f"dashboard:expression:{index}", "expr": plain(expr)} for index, (_, expr) in enumerate(expressions())]
+        exprs = [plain(expr) for _, expr in expressions()]
+        rules = [{"record": f"dashboard:expression:{index}", "expr": expr} for index, expr in enumerate(exprs)]
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
             file.flush()
-            done = subprocess.run([PROMTOOL, "check", "rules", "--lint=none", file.name], capture_output=True, text=True, check=False)
+            command = [PROMTOOL, "check", "rules", "--lint=none", file.name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
 
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"{len(rules)} rules found", done.stdout)
