@@ -20,7 +20,7 @@ FEW = PHASES[::3]
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     lines = [" | ".join(str(cell) for cell in row) for row in (head, *rows)]
     lines.insert(1, "|".join("---" for _ in head))
-    return "".join(f"| {line} |\n" if index != 1 else f"|{line}|\n" for index, line in enumerate(lines))
+    return "".join(f"|{line}|\n" if index == 1 else f"| {line} |\n" for index, line in enumerate(lines))
 
 
 def to(seconds: list[int]) -> str:

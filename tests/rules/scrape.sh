@@ -11,6 +11,8 @@ if [[ ! -x $bin ]]; then
   exit 1
 fi
 
+bin=$(realpath "$bin")
+
 dir=$(mktemp -d /tmp/bellhop-scrape.XXXXXX)
 daemon=
 demo=
@@ -26,8 +28,12 @@ trap finish EXIT
 
 for name in $(compgen -e BELLHOP_ || true) DATABASE_URL PUBSUB_EMULATOR_HOST KUBERNETES_SERVICE_HOST; do unset "$name"; done
 
+# They are read while their writers have perhaps not begun.
+: >"$dir/demo"
+: >"$dir/log"
+
 # Enough events for a minute; it is stopped long before.
-(cd "$dir" && exec "$bin" demo --events 3000 --rate 50) >"$dir/demo" 2>&1 &
+(cd "$dir" && exec "$bin" demo --events 3000 --rate 50) >>"$dir/demo" 2>&1 &
 demo=$!
 endpoint=
 for _ in {1..300}; do
@@ -56,7 +62,7 @@ listen = "127.0.0.1:0"
 [log]
 format = "json"
 TOML
-"$bin" --config "$dir/bellhop.toml" run >"$dir/out" 2>"$dir/log" &
+"$bin" --config "$dir/bellhop.toml" run >"$dir/out" 2>>"$dir/log" &
 daemon=$!
 
 python3 - "$dir/log" "$daemon" <<'PYTHON'
