@@ -34,13 +34,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     from_subscription: Option<u16>,
     /// Peek at this subscription (pubsub.subscription): an id, or projects/<project>/subscriptions/<id>
-    #[arg(long, value_name = "NAME", requires = "from_subscription")]
+    #[arg(long, value_name = "NAME", requires = "from_subscription", conflicts_with = "files")]
     subscription: Option<String>,
     /// Where Pub/Sub is (pubsub.endpoint); PUBSUB_EMULATOR_HOST names an emulator
-    #[arg(long, value_name = "URL", requires = "from_subscription")]
+    #[arg(long, value_name = "URL", requires = "from_subscription", conflicts_with = "files")]
     endpoint: Option<String>,
     /// Stop peeking when nothing new came for so long, at most 10m
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait, requires = "from_subscription")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait, requires = "from_subscription", conflicts_with = "files")]
     wait: Duration,
     /// Form of the answer; tsv is file or message, id, basis
     #[arg(long, short, value_enum, default_value = "table")]
@@ -186,10 +186,9 @@ mod tests {
         for line in ["", "--subscription s", "--wait 1s"] {
             assert_eq!(told(line).unwrap_err(), ErrorKind::MissingRequiredArgument, "{line}");
         }
-        for line in ["a --subscription s", "a --wait 1s", "a --endpoint localhost:1"] {
-            assert_eq!(told(line).unwrap_err(), ErrorKind::MissingRequiredArgument, "{line}");
+        for line in ["a --from-subscription 1", "a --subscription s", "a --wait 1s", "a --endpoint localhost:1"] {
+            assert_eq!(told(line).unwrap_err(), ErrorKind::ArgumentConflict, "{line}");
         }
-        assert_eq!(told("a --from-subscription 1").unwrap_err(), ErrorKind::ArgumentConflict);
         for line in ["0", "1001", "x", "1 --wait 0s", "1 --wait 11m", "1 --wait 5"] {
             let error = told(&format!("--from-subscription {line}")).unwrap_err();
             assert_eq!(error, ErrorKind::ValueValidation, "{line}");
