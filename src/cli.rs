@@ -99,7 +99,7 @@ impl Command {
             Self::Config(args) => config::run(args, settings),
             Self::Healthcheck(args) => signals.interrupt(healthcheck::run(args, settings)).await,
             Self::Completions(args) => completions::run(args),
-            Self::Inspect(args) => inspect::run(&args),
+            Self::Inspect(args) => inspect::run(args, settings, signals).await,
             Self::Trigger(args) => signals.interrupt(trigger::run(args, settings)).await,
         }
     }

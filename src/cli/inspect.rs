@@ -1,6 +1,7 @@
-//! `bellhop inspect`: what bellhop makes of messages, offline.
+//! `bellhop inspect`: what bellhop makes of messages, in files or on a subscription.
 
 mod collisions;
+mod live;
 mod report;
 
 use std::{
@@ -8,12 +9,13 @@ use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::ValueEnum;
 
 use self::{collisions::Collisions, report::Report};
-use super::{Exit, Output, output::printable};
+use super::{Exit, Output, Settings, Signals, output::printable};
 use crate::event::{self, Event, sample};
 
 /// What to decode, and how to show it.
@@ -21,12 +23,26 @@ use crate::event::{self, Event, sample};
 #[command(after_help = "A file holds one message, or one per line (JSON Lines):\n  \
     {\"attributes\": {}, \"data\": <JSON, or text>, \"messageId\": \"…\", \"publishTime\": \"…\", \"orderingKey\": \"…\"}\n\
     `dataBase64` instead of `data` holds bytes that are not UTF-8. Of two messages the table says why they are, or are \
-    not, one event.")]
+    not, one event.\n\n\
+    With --from-subscription each message that is read costs a delivery attempt, which counts towards a dead-letter \
+    policy; then it is given back. Other subscribers get it a little later.")]
 pub(super) struct Args {
     /// Files in the sample-message format; - reads stdin
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "from_subscription", conflicts_with = "from_subscription", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Form of the answer; tsv is file, id, basis
+    /// Peek at up to N messages of the configured subscription, and give them back
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    from_subscription: Option<u16>,
+    /// Peek at this subscription (pubsub.subscription): an id, or projects/<project>/subscriptions/<id>
+    #[arg(long, value_name = "NAME", requires = "from_subscription", conflicts_with = "files")]
+    subscription: Option<String>,
+    /// Where Pub/Sub is (pubsub.endpoint); PUBSUB_EMULATOR_HOST names an emulator
+    #[arg(long, value_name = "URL", requires = "from_subscription", conflicts_with = "files")]
+    endpoint: Option<String>,
+    /// Stop peeking when nothing new came for so long, at most 10m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait, requires = "from_subscription", conflicts_with = "files")]
+    wait: Duration,
+    /// Form of the answer; tsv is file or message, id, basis
     #[arg(long, short, value_enum, default_value = "table")]
     output: Form,
     /// What the claim keys belong to: `claims.scope`, by default the full subscription name
@@ -58,11 +74,22 @@ impl Args {
     }
 }
 
-/// Exit 0: all were read. 1: some were not; stderr says which.
-pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut stdout = io::BufWriter::new(io::stdout().lock());
-    let exit = inspect(args, &mut io::stdin().lock(), &mut stdout, &mut io::stderr().lock())?;
-    stdout.flush()?;
+fn wait(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(wait) if (Duration::from_millis(100)..=Duration::from_secs(600)).contains(&wait) => Ok(wait),
+        _ => Err("give 100ms to 10m".into()),
+    }
+}
+
+/// Exit 0: all were read. 1: some were not; stderr says which. Of a subscription also 3: it does not exist. 6: no
+/// server.
+pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> anyhow::Result<Exit> {
+    let (mut out, mut err) = (io::BufWriter::new(io::stdout()), io::stderr());
+    if let Some(most) = args.from_subscription {
+        return live::run(&args, most.into(), settings, signals, &mut out, &mut err).await;
+    }
+    let exit = inspect(&args, &mut io::stdin().lock(), &mut out, &mut err)?;
+    out.flush()?;
     Ok(exit)
 }
 
@@ -74,12 +101,17 @@ trait Sink {
     fn finish(self: Box<Self>, out: &mut dyn Write) -> io::Result<()>;
 }
 
-fn inspect(args: &Args, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    let mut sink: Box<dyn Sink> = if args.collisions {
+/// What the answer is made by; `origin` is the heading over where messages come from.
+fn sink<'a>(args: &Args, origin: &str, scope: &'a str) -> Box<dyn Sink + 'a> {
+    if args.collisions {
         Box::new(Collisions::new(args.output))
     } else {
-        Box::new(Report::new(args.output, &args.scope))
-    };
+        Box::new(Report::new(args.output, origin, scope))
+    }
+}
+
+fn inspect(args: &Args, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    let mut sink = sink(args, "FILE", &args.scope);
     let mut exit = Exit::Ok;
     let mut problem = |label: &str, text: &str| {
         exit = Exit::Failed;
@@ -119,16 +151,20 @@ fn read(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Args as _, FromArgMatches};
+    use clap::{Args as _, FromArgMatches, error::ErrorKind};
     use serde_json::Value;
 
     use super::*;
 
     const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/events");
 
-    fn inspect_with(arguments: &[&str], stdin: &str) -> (Exit, String, String) {
+    fn args(arguments: &[&str]) -> Result<Args, clap::Error> {
         let command = Args::augment_args(clap::Command::new("inspect").no_binary_name(true));
-        let args = Args::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap();
+        Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    }
+
+    fn inspect_with(arguments: &[&str], stdin: &str) -> (Exit, String, String) {
+        let args = args(arguments).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let exit = inspect(&args, &mut stdin.as_bytes(), &mut out, &mut err).unwrap();
         (exit, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
@@ -136,6 +172,27 @@ mod tests {
 
     fn fixture(name: &str) -> String {
         format!("{FIXTURES}/{name}.json")
+    }
+
+    #[test]
+    fn messages_come_from_files_or_from_a_subscription() {
+        let told = |line: &str| args(&line.split_whitespace().collect::<Vec<_>>()).map_err(|error| error.kind());
+
+        let peek = told("--from-subscription 5 --subscription s --wait 2s --collisions -o json").unwrap();
+        assert_eq!((peek.from_subscription, peek.wait), (Some(5), Duration::from_secs(2)));
+        assert_eq!(told("--from-subscription 1").unwrap().wait, Duration::from_secs(10));
+        assert!(told("a b").unwrap().from_subscription.is_none());
+
+        for line in ["", "--subscription s", "--wait 1s"] {
+            assert_eq!(told(line).unwrap_err(), ErrorKind::MissingRequiredArgument, "{line}");
+        }
+        for line in ["a --from-subscription 1", "a --subscription s", "a --wait 1s", "a --endpoint localhost:1"] {
+            assert_eq!(told(line).unwrap_err(), ErrorKind::ArgumentConflict, "{line}");
+        }
+        for line in ["0", "1001", "x", "1 --wait 0s", "1 --wait 11m", "1 --wait 5"] {
+            let error = told(&format!("--from-subscription {line}")).unwrap_err();
+            assert_eq!(error, ErrorKind::ValueValidation, "{line}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod generation;
 mod health;
 mod inlet;
 mod notice;
+mod peek;
 mod probe;
 mod publishing;
 mod pulse;
@@ -52,6 +53,7 @@ use self::{
 pub use self::{
     config::{Config, Problem},
     endpoint::{Endpoint, EndpointError},
+    peek::{GivenBack, Peek, PeekError},
     publishing::{PublishError, Topic},
 };
 use super::{Delivery, Source, SourceError};

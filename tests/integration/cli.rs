@@ -2,6 +2,7 @@
 
 mod config;
 mod healthcheck;
+mod inspect;
 mod migrate;
 mod signals;
 

@@ -30,8 +30,8 @@ struct Compared {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(form: Form, scope: &'a str) -> Self {
-        let header = ["FILE", "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME"].map(str::to_owned);
+    pub(super) fn new(form: Form, origin: &str, scope: &'a str) -> Self {
+        let header = [origin, "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME"].map(str::to_owned);
         Self { form, scope, rows: vec![header.to_vec()], pair: Vec::new() }
     }
 

@@ -6,7 +6,7 @@ use google_cloud_auth::credentials::{self as auth, CacheableResource, Credential
 use google_cloud_gax::{client_builder::Error as BuildError, retry_policy::NeverRetry};
 use google_cloud_pubsub::client::{Publisher, Subscriber, SubscriptionAdmin, TopicAdmin};
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
-    GetSubscriptionRequest, subscriber_client::SubscriberClient,
+    GetSubscriptionRequest, Subscription, subscriber_client::SubscriberClient,
 };
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -133,7 +133,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Succeeds when the subscription exists and may be looked at.
-    pub(super) async fn get_subscription(&mut self, name: &str) -> Result<(), Failure> {
+    pub(super) async fn get_subscription(&mut self, name: &str) -> Result<Subscription, Failure> {
         let refused = |why: String| Failure::new(Reason::Credentials, why);
         let mut headers = match self.credentials.headers(Default::default()).await {
             Ok(CacheableResource::New { data, .. }) => data,
@@ -145,7 +145,8 @@ impl Caller {
         headers.insert("x-goog-request-params", route);
         let mut request = Request::new(GetSubscriptionRequest { subscription: name.to_owned() });
         *request.metadata_mut() = MetadataMap::from_headers(headers);
-        self.client.get_subscription(request).await.map(drop).map_err(|status| Failure::from(&status))
+        let answer = self.client.get_subscription(request).await.map_err(|status| Failure::from(&status))?;
+        Ok(answer.into_inner())
     }
 }
 

@@ -107,6 +107,6 @@ impl Probe {
             Some(client) => client,
             None => client.insert(self.clients.caller().await?),
         };
-        client.get_subscription(&self.subscription).await
+        client.get_subscription(&self.subscription).await.map(drop)
     }
 }

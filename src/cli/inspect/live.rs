@@ -1,0 +1,131 @@
+//! Messages of a subscription, looked at and given back.
+
+use std::{io::Write, sync::Arc, time::Duration};
+
+use super::{super::output::printable, Args, Sink, sink};
+use crate::{
+    cli::{Exit, Failure, Settings, Signals},
+    clock::SystemClock,
+    config::{self, Profile},
+    event,
+    shutdown::Shutdown,
+    source::pubsub::{GivenBack, Peek, PeekError},
+};
+
+/// Peeks at `most` messages. The first signal ends it in order: what was read is shown and given back.
+pub(super) async fn run(
+    args: &Args,
+    most: usize,
+    settings: Settings,
+    signals: Signals,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let config = load(args, settings)?;
+    let shutdown = Shutdown::new();
+    signals.drain(&shutdown, peek(args, most, &config, &shutdown, out, err)).await
+}
+
+fn load(args: &Args, settings: Settings) -> Result<config::Config, config::Problems> {
+    // A full name on the command line says the project too, whatever the configuration says.
+    let full = args.subscription.as_ref().filter(|name| name.contains('/'));
+    let settings = settings
+        .with("--endpoint", "pubsub.endpoint", args.endpoint.clone())
+        .with("--subscription", "pubsub.subscription", args.subscription.clone())
+        .with("--subscription", "pubsub.project", full.map(|_| String::new()));
+    Ok(settings.load(Profile::Probe)?.config)
+}
+
+async fn peek(
+    args: &Args,
+    most: usize,
+    config: &config::Config,
+    shutdown: &Shutdown,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let opened = tokio::select! {
+        opened = Peek::open(&config.pubsub, most, Arc::new(SystemClock)) => opened,
+        () = shutdown.stopping() => return Ok(Exit::Interrupted),
+    };
+    let mut peek = opened.map_err(explain)?;
+    let subscription = peek.subscription().to_owned();
+    let scope = [&args.scope, &config.claims.scope, &subscription].into_iter().find(|scope| !scope.is_empty());
+    let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str));
+
+    // Whatever goes wrong from here on, what was read goes back.
+    let shown = show(&mut peek, args.wait, &mut *sink, shutdown, out).await;
+    let max_attempts = peek.max_attempts();
+    let back = peek.close().await;
+    let finished = sink.finish(out).and_then(|()| out.flush());
+    let told = write!(err, "{}", printable(&tell(back, &subscription, args.wait, max_attempts)));
+    shown?;
+    finished?;
+    told?;
+    Ok(if shutdown.is_stopping() { Exit::Interrupted } else { Exit::Ok })
+}
+
+async fn show(
+    peek: &mut Peek,
+    wait: Duration,
+    sink: &mut (dyn Sink + '_),
+    shutdown: &Shutdown,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = shutdown.stopping() => return Ok(()),
+            next = peek.next(wait) => next.map_err(explain)?,
+        };
+        let Some(raw) = next else { return Ok(()) };
+        sink.take(&raw.message_id, &event::decode(&raw), out)?;
+    }
+}
+
+/// What it cost.
+fn tell(back: GivenBack, subscription: &str, wait: Duration, max_attempts: Option<u32>) -> String {
+    let GivenBack { read, beyond, in_time } = back;
+    let messages = |count| if count == 1 { "1 message".to_owned() } else { format!("{count} messages") };
+    let mut text = if read == 0 {
+        format!("No message of {subscription} was read; this waited {}.\n", humantime::format_duration(wait))
+    } else {
+        format!("Read {} of {subscription}.\n", messages(read))
+    };
+    if read + beyond == 0 {
+        return text;
+    }
+    if beyond > 0 {
+        text += &format!(
+            "The server handed out {} beyond that, which no limit kept back; what was still on its way returns after its \
+             ack deadline.\n",
+            messages(beyond)
+        );
+    }
+    let all = messages(read + beyond);
+    text += &if in_time {
+        format!("Gave {all} back, and nothing else. ")
+    } else {
+        format!("{all} could not be given back in time, and will return after the ack deadline. ")
+    };
+    text += &match max_attempts {
+        Some(attempts) => {
+            format!("Each lost a delivery attempt: after {attempts} of them the dead-letter policy takes a message.\n")
+        }
+        None => {
+            "Each lost a delivery attempt, which counts where there is a dead-letter policy; here is none.\n".into()
+        }
+    };
+    text
+}
+
+fn explain(error: PeekError) -> Failure {
+    let message = error.to_string();
+    match error {
+        PeekError::Unclear(_) => Failure::usage(message),
+        PeekError::NotFound(_) => Failure::new(Exit::NotFound, "not_found", message)
+            .hint("name it with --subscription, or correct pubsub.project and pubsub.subscription"),
+        PeekError::Unreachable(_) => Failure::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
+        PeekError::Refused { advice, .. } => Failure::new(Exit::Failed, "failed", message).hint(advice),
+    }
+}

@@ -1,0 +1,242 @@
+//! `bellhop inspect --from-subscription` on the embedded server and on Google's emulator.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use bellhop::{
+    event::{self, RawEvent},
+    pubsub_server::{
+        PubsubServer,
+        proto::{DeadLetterPolicy, PubsubMessage, Subscription},
+    },
+};
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{PullRequest, subscriber_client::SubscriberClient};
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::{net::TcpListener, task::spawn_blocking};
+use tonic::transport::Channel;
+
+use super::{bellhop, error_of, run};
+use crate::integration::harness::{
+    Broker,
+    event::{Message, chat_message},
+    eventually, ports,
+    process::Process,
+    wait::when,
+};
+
+const TOPIC: &str = "projects/p/topics/chat";
+const SUBSCRIPTION: &str = "projects/p/subscriptions/chat";
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn peek(server: &str, subscription: &str, arguments: &[&str]) -> Command {
+    let mut command = bellhop(&["inspect", "--subscription", subscription]);
+    command.args(arguments).env("PUBSUB_EMULATOR_HOST", server);
+    command
+}
+
+async fn told(mut command: Command) -> (i32, String, String) {
+    spawn_blocking(move || run(&mut command)).await.unwrap()
+}
+
+/// The embedded server with a subscription whose dead-letter policy counts attempts.
+async fn embedded(messages: &[Message], exactly_once: bool) -> PubsubServer {
+    let server = PubsubServer::start(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let admin = server.admin();
+    let dead = "projects/p/topics/dead".to_owned();
+    admin.create_topic(TOPIC).unwrap();
+    admin.create_topic(&dead).unwrap();
+    let policy = DeadLetterPolicy { dead_letter_topic: dead, max_delivery_attempts: 7 };
+    let subscription = Subscription {
+        name: SUBSCRIPTION.to_owned(),
+        topic: TOPIC.to_owned(),
+        dead_letter_policy: Some(policy),
+        enable_exactly_once_delivery: exactly_once,
+        ..Subscription::default()
+    };
+    admin.create_subscription(subscription).unwrap();
+    let message = |message: &Message| PubsubMessage { data: message.data.clone().into(), ..PubsubMessage::default() };
+    if !messages.is_empty() {
+        admin.publish(TOPIC, messages.iter().map(message).collect()).unwrap();
+    }
+    server
+}
+
+/// The attempt of every message that can be delivered now, in order.
+async fn attempts(server: &PubsubServer) -> Vec<i32> {
+    let channel = Channel::from_shared(server.endpoint()).unwrap().connect().await.unwrap();
+    let mut subscriber = SubscriberClient::new(channel);
+    #[expect(deprecated, reason = "the only way to ask without waiting for a message")]
+    let request = PullRequest { subscription: SUBSCRIPTION.to_owned(), return_immediately: true, max_messages: 100 };
+    let received = subscriber.pull(request).await.unwrap().into_inner().received_messages;
+    let mut attempts: Vec<_> = received.iter().map(|message| message.delivery_attempt).collect();
+    attempts.sort_unstable();
+    attempts
+}
+
+fn id_of(message: &Message) -> String {
+    let raw = RawEvent { data: message.data.clone().into(), ..RawEvent::default() };
+    event::decode(&Arc::new(raw)).id.to_string()
+}
+
+fn chats(count: usize) -> Vec<Message> {
+    (0..count).map(|number| chat_message(&format!("private words {number}"))).collect()
+}
+
+#[tokio::test]
+async fn what_is_read_goes_back_and_nothing_else_is_touched() {
+    for exactly_once in [false, true] {
+        let messages = chats(5);
+        let server = embedded(&messages, exactly_once).await;
+        let address = server.address().to_string();
+
+        let (code, stdout, stderr) =
+            told(peek(&address, SUBSCRIPTION, &["--from-subscription", "2", "-o", "tsv"])).await;
+
+        assert_eq!(code, 0, "{stderr}");
+        let shown: BTreeSet<_> = stdout.lines().map(|line| line.split('\t').nth(1).unwrap().to_owned()).collect();
+        assert_eq!(shown, messages[..2].iter().map(id_of).collect());
+        assert!(stderr.starts_with(&format!("Read 2 messages of {SUBSCRIPTION}.\n")), "{stderr}");
+        assert!(stderr.contains("Gave 2 messages back, and nothing else.") && stderr.contains("after 7 "), "{stderr}");
+        assert_eq!(stderr.lines().count(), 2, "{stderr}");
+        let admin = server.admin();
+        assert_eq!((admin.deliveries(SUBSCRIPTION), admin.counts(SUBSCRIPTION).unwrap().ready), (Some(2), 5));
+        assert_eq!(attempts(&server).await, [1, 1, 1, 2, 2]);
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn fewer_than_wanted_are_shown_once_nothing_new_comes() {
+    let message = chat_message("private words");
+    let server = embedded(&[message.clone(), message], false).await;
+    let address = server.address().to_string();
+    let wanted =
+        |form: &'static str| peek(&address, SUBSCRIPTION, &["--from-subscription", "9", "--wait", "1s", "-o", form]);
+
+    let (code, table, stderr) = told(wanted("table")).await;
+    assert_eq!(code, 0, "{stderr}");
+    assert!(table.starts_with("MESSAGE") && table.contains("One event"), "{table}");
+    assert!(stderr.starts_with("Read 2 messages"), "{stderr}");
+
+    let (_, json, stderr) = told(wanted("json")).await;
+    let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((json.lines().count(), &first["file"]), (2, &first["message_id"]));
+    assert!(![&table, &json, &stderr].iter().any(|text| text.contains("private words")));
+    // The key is the one that `run` would claim: its scope is the subscription.
+    let (_, scoped, _) = told({
+        let mut command = wanted("json");
+        command.args(["--scope", SUBSCRIPTION]);
+        command
+    })
+    .await;
+    let scoped: Value = serde_json::from_str(scoped.lines().next().unwrap()).unwrap();
+    assert_eq!(scoped["key"], first["key"]);
+    assert_eq!(attempts(&server).await, [4, 4]);
+}
+
+#[tokio::test]
+async fn an_empty_subscription_is_no_error() {
+    let server = embedded(&[], false).await;
+    let address = server.address().to_string();
+
+    let wanted = ["--from-subscription", "3", "--wait", "200ms"];
+    let (code, stdout, stderr) = told(peek(&address, SUBSCRIPTION, &wanted)).await;
+
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert_eq!(stderr, format!("No message of {SUBSCRIPTION} was read; this waited 200ms.\n"));
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_look_and_what_was_read_goes_back() {
+    let server = embedded(&chats(1), false).await;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command =
+        peek(&server.address().to_string(), SUBSCRIPTION, &["--from-subscription", "2", "--wait", "10m", "-o", "tsv"]);
+    let mut process = Process::spawn("bellhop inspect", &mut command, &log);
+    let counts = || server.admin().counts(SUBSCRIPTION).unwrap();
+    eventually("the message to be read", PATIENCE, async || when(counts().leased == 1)).await;
+
+    process.signal(Signal::INT);
+
+    assert_eq!(process.exit_code(PATIENCE).await, 130, "{}", process.log());
+    assert!(process.log().contains("Gave 1 message back"), "{}", process.log());
+    assert_eq!((counts().ready, counts().leased), (1, 0));
+}
+
+#[tokio::test]
+async fn a_reader_of_the_answer_that_goes_away_keeps_nothing() {
+    let server = embedded(&chats(2), false).await;
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let mut command = peek(&server.address().to_string(), SUBSCRIPTION, &["--from-subscription", "2"]);
+    command.stdout(writer).stderr(Stdio::piped());
+
+    let output = spawn_blocking(move || command.output().unwrap()).await.unwrap();
+
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(server.admin().counts(SUBSCRIPTION).unwrap().ready, 2);
+}
+
+#[tokio::test]
+async fn googles_emulator_keeps_no_limit_and_gets_everything_back() {
+    let subscription = Broker::emulator().subscription().await;
+    let messages = chats(20);
+    subscription.publish(&messages).await;
+    let broker = Broker::emulator();
+
+    let wanted = ["--from-subscription", "3", "-o", "tsv"];
+    let (code, stdout, stderr) = told(peek(broker.address(), &subscription.name, &wanted)).await;
+
+    assert_eq!((code, stdout.lines().count()), (0, 3), "{stderr}");
+    assert!(stderr.contains("The server handed out 17 messages beyond that"), "{stderr}");
+    assert!(stderr.contains("Gave 20 messages back") && stderr.contains("here is none"), "{stderr}");
+    let left: BTreeSet<_> =
+        subscription.leftovers().await.into_iter().filter_map(|left| left.message).map(|left| left.data).collect();
+    assert_eq!(left, messages.into_iter().map(|message| message.data.into()).collect());
+}
+
+#[tokio::test]
+async fn what_is_not_there_has_exit_codes_of_its_own() {
+    let server = embedded(&[], false).await;
+    let embedded = server.address().to_string();
+    let google = Broker::emulator();
+    let nobody = format!("127.0.0.1:{}", ports::free());
+    // Takes connections and says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mute = mute.local_addr().unwrap().to_string();
+    let other = "projects/p/subscriptions/other";
+
+    for (host, subscription, expected) in [
+        (embedded.as_str(), other, (3, "not_found")),
+        (google.address(), other, (3, "not_found")),
+        (&nobody, SUBSCRIPTION, (6, "unreachable")),
+        (&mute, SUBSCRIPTION, (6, "unreachable")),
+        (&embedded, "no/name", (2, "usage")),
+        // Without a project.
+        (&embedded, "chat", (2, "usage")),
+    ] {
+        let (code, stdout, stderr) = told(peek(host, subscription, &["--from-subscription", "1", "-o", "json"])).await;
+
+        let error = error_of(&stderr);
+        assert_eq!(((code, error["code"].as_str().unwrap()), stdout.as_str()), (expected, ""), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_name_on_the_command_line_beats_the_configured_project() {
+    let server = embedded(&chats(1), false).await;
+    let mut command = peek(&server.address().to_string(), SUBSCRIPTION, &["--from-subscription", "1"]);
+    command.env("BELLHOP__PUBSUB__PROJECT", "elsewhere").env("BELLHOP__PUBSUB__SUBSCRIPTION", "other");
+
+    let (code, _, stderr) = told(command).await;
+
+    assert_eq!(code, 0, "{stderr}");
+}
