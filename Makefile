@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-.PHONY: help setup test unit check fmt sqlx audit fuzz bench measure
+.PHONY: help setup test chart unit check fmt sqlx audit fuzz bench measure
 
 help: ## List what can be done here.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -12,8 +12,14 @@ help: ## List what can be done here.
 setup: ## Install or ask for what the tests need.
 	@tests/setup.sh
 
-test: setup ## Run every test, beside a PostgreSQL and Google's emulator of their own.
+test: setup chart ## Run every test, beside a PostgreSQL and Google's emulator of their own.
 	@tests/run.sh
+
+chart: ## Render and test the Helm chart, its alert rules and its autoscaling.
+	cargo build --locked --features testing --bin bellhop
+	tests/run.sh tests/chart/run.sh
+	tests/rules/run.sh
+	tests/autoscaling/run.sh
 
 unit: ## Run the tests that need no server (quick).
 	cargo test --locked --features testing --lib --bins
@@ -28,6 +34,7 @@ check: setup ## Formatting, lints, queries against a migrated database, document
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --features testing -- --deny warnings
 	tests/run.sh tests/queries.sh check
+	tests/lint/run.sh
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --document-private-items --features testing
 
 .PHONY: lint terraform image

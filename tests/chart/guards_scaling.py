@@ -53,9 +53,9 @@ GUARDS = {
         minimal(config={"pubsub": {"subscription": "chat+events"}}),
     ),
     "8 min above max": (
-        hpa(autoscaling={"minReplicas": 11}),
-        "autoscaling.minReplicas 11 is above autoscaling.maxReplicas 10",
-        hpa(autoscaling={"minReplicas": 10}),
+        hpa(autoscaling={"minReplicas": 15}),
+        "autoscaling.minReplicas 15 is above autoscaling.maxReplicas 14",
+        hpa(autoscaling={"minReplicas": 14}),
     ),
     "8 zero without the gate": (
         hpa(autoscaling={"minReplicas": 0}),
@@ -113,9 +113,9 @@ GUARDS = {
         hpa(autoscaling={"floors": [floor(), floor("evening")]}),
     ),
     "15 floor above max": (
-        hpa(autoscaling={"floors": [floor(replicas=11)]}),
-        "autoscaling.floors: office has minReplicas 11, above autoscaling.maxReplicas 10",
-        hpa(autoscaling={"floors": [floor(replicas=10)]}),
+        hpa(autoscaling={"floors": [floor(replicas=15)]}),
+        "autoscaling.floors: office has minReplicas 15, above autoscaling.maxReplicas 14",
+        hpa(autoscaling={"floors": [floor(replicas=14)]}),
     ),
     "15 floor below min": (
         hpa(autoscaling={"floors": [floor(replicas=1)]}),

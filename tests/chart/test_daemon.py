@@ -118,7 +118,7 @@ def test_variables_stand_in_for_a_hidden_configuration(bellhop, tmp_path):
     shown = json.loads(run(bellhop, ["config", "show", "--output", "json"], variables | {"BELLHOP_CONFIG": str(path)}).stdout)
 
     store = shown["values"]["store"]
-    assert (store["backend"], store["replicas"]) == ("postgres", 13)
+    assert (store["backend"], store["replicas"]) == ("postgres", 18)
 
 
 def test_the_keys_of_the_schema_are_the_keys_of_the_daemon(bellhop):

@@ -66,10 +66,10 @@ def test_the_behaviour_is_the_simulated_one():
         "scaleUp": {
             "stabilizationWindowSeconds": 0,
             "selectPolicy": "Max",
-            "policies": [{"type": "Percent", "value": 100, "periodSeconds": 30}, {"type": "Pods", "value": 4, "periodSeconds": 30}],
+            "policies": [{"type": "Percent", "value": 400, "periodSeconds": 15}, {"type": "Pods", "value": 8, "periodSeconds": 15}],
         },
         "scaleDown": {
-            "stabilizationWindowSeconds": 300,
+            "stabilizationWindowSeconds": 1800,
             "selectPolicy": "Max",
             "policies": [{"type": "Percent", "value": 50, "periodSeconds": 60}, {"type": "Pods", "value": 1, "periodSeconds": 60}],
         },
@@ -159,7 +159,7 @@ def test_floors_may_touch_one_object_only():
         (minimal(replicaCount=4, strategy={"rollingUpdate": {"maxSurge": 3}}), 7),
         (minimal(replicaCount=4, strategy={"type": "Recreate"}), 4),
         (minimal(replicaCount=0), 1),
-        (hpa(), 13),
+        (hpa(), 18),
         (hpa(autoscaling={"maxReplicas": 4}), 5),
         (single("memory"), 1),
         (single("sqlite"), 1),
@@ -200,8 +200,8 @@ def test_notes_say_what_is_in_effect():
     notes = helm.render(scenario("hpa-floors")).notes
 
     for said in (
-        "postgres, for up to 13 processes",
-        "2 to 10, autoscaling.mode=hpa",
+        "postgres, for up to 18 processes",
+        "2 to 14, autoscaling.mode=hpa",
         "12 outstanding messages per pod (16 handlers at once), computed",
         "70 s from SIGTERM to SIGKILL, computed",
         "field manager bellhop-floor",
