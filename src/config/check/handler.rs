@@ -13,6 +13,7 @@ impl Check<'_> {
     }
 
     fn http(&mut self) {
+        self.connecting();
         for key in ["handler.bearer_token", "handler.signing_secret"] {
             if self.given(key) && self.values.pointer(&tree::pointer(key)).is_some_and(|value| value == "") {
                 self.problem(key, "is given but empty", "fill it, or leave it out");
@@ -28,6 +29,16 @@ impl Check<'_> {
                 self.problem(&key, what, "");
             }
         }
+    }
+
+    /// A call that is cut while it still connects counts as unknown, though it was certainly not run.
+    fn connecting(&mut self) {
+        let handler = &self.config.handler;
+        let timeouts = self.config.rule.iter().filter_map(|rule| rule.timeout).chain([handler.timeout]);
+        let Some(shortest) = timeouts.min().filter(|shortest| *shortest <= handler.connect_timeout) else { return };
+        let shortest = humantime::format_duration(shortest);
+        let what = format!("is not below the shortest handler timeout, {shortest}: a call cut before that is unknown");
+        self.warning("handler.connect_timeout", what, "lower it, or raise the timeout");
     }
 
     fn exec(&mut self) {

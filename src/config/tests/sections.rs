@@ -116,6 +116,14 @@ fn limits_that_contradict_each_other_are_refused() {
         ],
     );
     warned(
+        "[[rule]]\ntimeout = \"2s\"",
+        &[],
+        &[
+            "handler.connect_timeout: is not below the shortest handler timeout, 2s: a call cut before that is unknown; \
+         lower it, or raise the timeout",
+        ],
+    );
+    warned(
         "worker.concurrency = 4\npubsub.max_outstanding_messages = 10",
         &[],
         &["pubsub.max_outstanding_messages: leaves only 6 places for waiting copies; set it to 0 to have it computed"],
