@@ -52,13 +52,22 @@ if ! "$here/servers/emulator.sh" find >/dev/null; then
     "install the Google Cloud CLI, then gcloud components install pubsub-emulator (or apt-get install google-cloud-cli-pubsub-emulator); elsewhere set PUBSUB_EMULATOR_JAR to cloud-pubsub-emulator-*-all.jar"
 fi
 
-for tool in python3 node; do
-  if ! command -v "$tool" >/dev/null; then
-    package=${tool/node/nodejs}
-    install_packages "$package" ||
-      ask "$tool" "the example handlers and Google's client libraries are tested with it" "apt-get install $package"
-  fi
-done
+# need TOOL PACKAGE
+need() {
+  command -v "$1" >/dev/null && return
+  install_packages "$2" ||
+    ask "$1" "the house tests, the example handlers or Google's client libraries need it" "apt-get install $2"
+}
+need git git
+need python3 python3
+need node nodejs
+need npm npm
+# Debian's python3 comes without what makes virtual environments.
+if command -v python3 >/dev/null && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+  install_packages python3-venv ||
+    ask "Python's venv module" "Google's Python client is installed into a folder of this checkout" \
+      "apt-get install python3-venv"
+fi
 
 if ((missing)); then
   printf '\nThe tests need what is listed above. Install it and run make test again.\n' >&2

@@ -74,9 +74,9 @@ CONF
     ;;
   kill)
     dir=${2:?}
-    # pg_ctl would let the other processes clean up; a power cut does not. The postmaster's children share its session.
+    # pg_ctl would let the other processes clean up; a power cut does not.
     postmaster=$(as_owner head -n 1 "$dir/data/postmaster.pid")
-    children=$(ps -o pid= --ppid "$postmaster" || true)
+    children=$(cat "/proc/$postmaster/task/$postmaster/children" 2>/dev/null || pgrep -P "$postmaster" || true)
     # shellcheck disable=SC2086
     kill -9 "$postmaster" $children 2>/dev/null || true
     while kill -0 "$postmaster" 2>/dev/null; do sleep 0.02; done
