@@ -97,8 +97,8 @@ fn tell(back: GivenBack, subscription: &str, wait: Duration, max_attempts: Optio
     }
     if beyond > 0 {
         text += &format!(
-            "The server handed out {} beyond that, which no limit kept back; what was still on its way returns after its \
-             ack deadline.\n",
+            "The server handed out {} beyond that: it does not keep to its limit. What was still on its way returns \
+             after its ack deadline.\n",
             messages(beyond)
         );
     }

@@ -192,7 +192,7 @@ impl Peek {
         }
     }
 
-    /// Closes the stream, then gives back what came on it, shown or not. Returns within 11 s.
+    /// Closes the stream, then gives back what came on it, shown or not. Returns within 21 s.
     pub async fn close(mut self) -> GivenBack {
         let read = self.held.len();
         self.stopping.cancel();

@@ -61,7 +61,7 @@ async fn embedded(messages: &[Message], exactly_once: bool) -> PubsubServer {
         ..Subscription::default()
     };
     admin.create_subscription(subscription).unwrap();
-    let message = |message: &Message| PubsubMessage { data: message.data.clone().into(), ..PubsubMessage::default() };
+    let message = |message: &Message| PubsubMessage { data: message.data.clone(), ..PubsubMessage::default() };
     if !messages.is_empty() {
         admin.publish(TOPIC, messages.iter().map(message).collect()).unwrap();
     }
@@ -196,11 +196,11 @@ async fn googles_emulator_keeps_no_limit_and_gets_everything_back() {
     let (code, stdout, stderr) = told(peek(broker.address(), &subscription.name, &wanted)).await;
 
     assert_eq!((code, stdout.lines().count()), (0, 3), "{stderr}");
-    assert!(stderr.contains("The server handed out 17 messages beyond that"), "{stderr}");
-    assert!(stderr.contains("Gave 20 messages back") && stderr.contains("here is none"), "{stderr}");
-    let left: BTreeSet<_> =
-        subscription.leftovers().await.into_iter().filter_map(|left| left.message).map(|left| left.data).collect();
-    assert_eq!(left, messages.into_iter().map(|message| message.data.into()).collect());
+    // How many is a matter of speed.
+    assert!(stderr.contains("beyond that") && stderr.contains("here is none"), "{stderr}");
+    let left = subscription.leftovers().await.into_iter().filter_map(|left| left.message);
+    let left: BTreeSet<_> = left.map(|left| id_of(&Message::raw(left.data))).collect();
+    assert_eq!(left, messages.iter().map(id_of).collect());
 }
 
 #[tokio::test]
