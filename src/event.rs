@@ -266,8 +266,8 @@ impl LifecycleWarning {
 /// Values that let their holder act for a user or the app, or make a private message public.
 const CREDENTIALS: [&str; 3] = ["configCompleteRedirectUrl", "configCompleteRedirectUri", "authorizationEventObject"];
 
-/// What metrics may be labelled with. A publisher can invent types, so anything else is `other`.
-const TYPE_LABELS: &[&str] = &[
+/// The interaction types there are.
+pub const INTERACTION_TYPES: [&str; 8] = [
     "MESSAGE",
     "ADDED_TO_SPACE",
     "REMOVED_FROM_SPACE",
@@ -276,6 +276,10 @@ const TYPE_LABELS: &[&str] = &[
     "APP_COMMAND",
     "APP_HOME",
     "SUBMIT_FORM",
+];
+
+/// What else metrics may be labelled with. A publisher can invent types, so anything else is `other`.
+const OTHER_LABELS: [&str; 23] = [
     "OPAQUE",
     "google.workspace.chat.message.v1.created",
     "google.workspace.chat.message.v1.updated",
@@ -305,7 +309,8 @@ impl Event {
     /// The type, out of a closed set; `other` for what is not in it.
     #[must_use]
     pub fn type_label(&self) -> &'static str {
-        TYPE_LABELS.iter().find(|label| **label == self.event_type).copied().unwrap_or("other")
+        let mut labels = INTERACTION_TYPES.into_iter().chain(OTHER_LABELS);
+        labels.find(|label| *label == self.event_type).unwrap_or("other")
     }
 
     /// The body without redirect URLs and authorisation objects, wherever they stand. Everything else stays byte for

@@ -3,24 +3,12 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use super::{
-    Basis, ChatEvent, Command, Shape, addon,
+    Basis, ChatEvent, Command, INTERACTION_TYPES, Shape, addon,
     canonical::{Canon, Hash, Scrub, digest, hash, hex_text},
     document::{Kind, Value},
     id::Fields,
     timestamp::Instant,
 };
-
-/// The interaction types that are known.
-const KNOWN: [&str; 8] = [
-    "MESSAGE",
-    "ADDED_TO_SPACE",
-    "REMOVED_FROM_SPACE",
-    "CARD_CLICKED",
-    "WIDGET_UPDATED",
-    "APP_COMMAND",
-    "APP_HOME",
-    "SUBMIT_FORM",
-];
 
 /// A recognised interaction.
 pub(super) struct Interaction<'d> {
@@ -42,7 +30,7 @@ pub(super) fn recognise(root: Value<'_>) -> Option<Interaction<'_>> {
     let event_type = root.get("type")?.text()?;
     let object = |key| root.get(key).is_some_and(Value::is_object);
     let timed = || root.get("eventTime").is_some_and(is_given) && (object("space") || object("user"));
-    (KNOWN.contains(&event_type) || timed()).then(|| Interaction {
+    (INTERACTION_TYPES.contains(&event_type) || timed()).then(|| Interaction {
         shape: Shape::Classic,
         event_type: Cow::Borrowed(event_type),
         root,
@@ -103,7 +91,7 @@ impl<'d> Interaction<'d> {
     }
 
     fn is_known(&self) -> bool {
-        KNOWN.contains(&&*self.event_type)
+        INTERACTION_TYPES.contains(&&*self.event_type)
     }
 
     /// The fields of the id, and what they rest on. `body` stands in for a transport id that is missing.

@@ -3,20 +3,9 @@
 use super::Check;
 use crate::{
     config::schema::nearest,
+    event::INTERACTION_TYPES,
     rule::{Action, Match, Pattern, Rule},
 };
-
-/// The interaction event types there are; a rule for another one is most likely misspelt.
-const TYPES: &[&str] = &[
-    "MESSAGE",
-    "ADDED_TO_SPACE",
-    "REMOVED_FROM_SPACE",
-    "CARD_CLICKED",
-    "WIDGET_UPDATED",
-    "APP_COMMAND",
-    "APP_HOME",
-    "SUBMIT_FORM",
-];
 
 impl Check<'_> {
     pub(super) fn rules(&mut self) {
@@ -65,8 +54,10 @@ fn oddity(field: &str, pattern: &str) -> Option<(String, String)> {
             let known = start.is_empty()
                 || start.starts_with("google.")
                 || start.starts_with("addon:")
-                || TYPES.iter().any(|known| *known == pattern || (start != pattern && known.starts_with(start)));
-            let fix = nearest(pattern, TYPES).map_or_else(
+                || INTERACTION_TYPES
+                    .iter()
+                    .any(|known| *known == pattern || (start != pattern && known.starts_with(start)));
+            let fix = nearest(pattern, &INTERACTION_TYPES).map_or_else(
                 || "types are written like MESSAGE or google.workspace.chat.message.*".to_owned(),
                 |near| format!("did you mean {near:?}?"),
             );
