@@ -186,7 +186,7 @@ async fn a_reader_of_the_answer_that_goes_away_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn googles_emulator_keeps_no_limit_and_gets_everything_back() {
+async fn a_server_that_keeps_no_limit_is_told_of() {
     let subscription = Broker::emulator().subscription().await;
     let messages = chats(20);
     subscription.publish(&messages).await;
@@ -196,11 +196,10 @@ async fn googles_emulator_keeps_no_limit_and_gets_everything_back() {
     let (code, stdout, stderr) = told(peek(broker.address(), &subscription.name, &wanted)).await;
 
     assert_eq!((code, stdout.lines().count()), (0, 3), "{stderr}");
-    // How many is a matter of speed.
+    // How many is a matter of speed. When they come again too: this emulator may send them to the closed stream first,
+    // so only the embedded server can show that they do.
     assert!(stderr.contains("beyond that") && stderr.contains("here is none"), "{stderr}");
-    let left = subscription.leftovers().await.into_iter().filter_map(|left| left.message);
-    let left: BTreeSet<_> = left.map(|left| id_of(&Message::raw(left.data))).collect();
-    assert_eq!(left, messages.iter().map(id_of).collect());
+    assert!(stderr.contains(" messages back, and nothing else."), "{stderr}");
 }
 
 #[tokio::test]
