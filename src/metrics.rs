@@ -170,7 +170,7 @@ impl Metrics {
             self.quarantined.with_label_values(&[reason.as_str()]);
             self.quarantined_events.with_label_values(&[reason.as_str()]);
         }
-        for reason in ["store", "breaker", "brake", "cap"] {
+        for reason in ["store", "breaker", "brake"] {
             self.intake_paused.with_label_values(&[reason]);
         }
         for reason in ["fenced", "expired"] {

@@ -186,14 +186,21 @@ impl Worker {
         );
         background.shutdown().await;
         ended?;
-        Ok(match (drained, closed) {
+        let drained = match (drained, closed) {
             (Drained::Clean, Ok(())) => Drained::Clean,
             (Drained::Clean | Drained::Abandoned, Err(error)) => {
                 tracing::warn!(%error, "Source did not confirm every answer; those events are delivered again");
                 Drained::Abandoned
             }
             (Drained::Abandoned, Ok(())) => Drained::Abandoned,
-        })
+        };
+        match drained {
+            Drained::Clean => tracing::info!("Drained: all that was begun is finished and answered"),
+            Drained::Abandoned => {
+                tracing::warn!("Drained, but some work was cut or not confirmed; it is delivered again")
+            }
+        }
+        Ok(drained)
     }
 
     /// What runs beside the deliveries, to the end of the drain: leases are renewed until nothing runs any more.

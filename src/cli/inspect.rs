@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// Peek at up to N messages of the configured subscription, and give them back
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     from_subscription: Option<u16>,
-    /// Peek at this subscription (pubsub.subscription): an id, or projects/<project>/subscriptions/<id>
+    /// Peek at this subscription (pubsub.subscription): an id, or projects/PROJECT/subscriptions/ID
     #[arg(long, value_name = "NAME", requires = "from_subscription", conflicts_with = "files")]
     subscription: Option<String>,
     /// Where Pub/Sub is (pubsub.endpoint); PUBSUB_EMULATOR_HOST names an emulator

@@ -26,7 +26,7 @@ const BATCH: usize = 100;
 #[command(after_help = "Examples:\n  \
     bellhop trigger --list\n  \
     PUBSUB_EMULATOR_HOST=localhost:8085 bellhop trigger chat.message --create\n  \
-    bellhop trigger chat.message.slash --edit message.text='\"/restart web\"' --repeat 10 --rate 2\n\n\
+    bellhop trigger chat.message.slash --edit message.annotations.0.slashCommand.commandName=/restart --repeat 10 --rate 2\n\n\
     Without --topic the events go to the topic of the configured subscription. A file holds one message, or one per \
     line, in the format that `bellhop inspect` reads.")]
 pub(super) struct Args {

@@ -122,8 +122,10 @@ fn environment(sources: &Sources, schema: &Schema, found: &mut Vec<Problem>, odd
             } else {
                 found.push(unknown_variable(name, &key, schema));
             }
-        } else if name.strip_prefix("BELLHOP_").is_some_and(|rest| rest.contains("__")) {
-            let fix = "settings start with BELLHOP__ (two underscores)";
+        } else if let Some(rest) = name.strip_prefix("BELLHOP_")
+            && (rest.contains("__") || schema.keys().any(|key| key.replace('.', "_").eq_ignore_ascii_case(rest)))
+        {
+            let fix = "settings are written BELLHOP__SECTION__KEY, with two underscores each time";
             odd.push(whole(name, Origin::Env(name.to_owned()), "is not read".to_owned(), fix));
         }
     }

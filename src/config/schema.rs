@@ -65,7 +65,6 @@ impl Schema {
     }
 
     /// Every key that holds a value.
-    #[cfg(test)]
     pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
         self.samples.keys()
     }

@@ -160,6 +160,14 @@ fn verdict(
 ) -> Result<Handled, HandlerError> {
     let status = match ended {
         Ended::Exited(status) => *status,
+        Ended::Asked(status) if status.code().is_some() => *status,
+        Ended::Asked(_) => {
+            return Err(HandlerError::Unknown {
+                what: "ended by the SIGTERM before its deadline".to_owned(),
+                detail,
+                over: true,
+            });
+        }
         Ended::Killed => {
             return Err(HandlerError::Unknown { what: "killed at the deadline".to_owned(), detail, over: true });
         }

@@ -72,7 +72,8 @@ impl Reporter {
         if let Some(warning) = event.lifecycle_warning() {
             let warning = warning.as_str();
             self.metrics.workspace_subscription_warnings.with_label_values(&[warning]).inc();
-            warn!(event_id = %event.id, warning, "The Workspace Events subscription is {warning}: renew it");
+            let subscription = event.ce_attributes.get("source").map(String::as_str).unwrap_or_default();
+            warn!(event_id = %event.id, warning, subscription, "The Workspace Events subscription is {warning}: renew it");
         }
     }
 
@@ -105,7 +106,9 @@ impl Reporter {
     pub(super) fn found_in_quarantine(&self, event: &Event, reason: Reason) {
         self.claimed(event, "quarantined");
         self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
-        error!(event_id = %event.id, event_type = event.event_type, reason = reason.as_str(), "Event is in quarantine: {reason}");
+        let space = event.chat.space.as_deref().unwrap_or_default();
+        error!(event_id = %event.id, event_type = event.event_type, space, outcome = "quarantined",
+            reason = reason.as_str(), "Settled event {} as quarantined: {reason}", event.id);
         self.tell(event, Happening::Quarantined(reason));
     }
 
@@ -165,11 +168,13 @@ impl Reporter {
                 warn!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
                     outcome = label, duration_ms, after_ms, why = note.as_str(), "Event {} will be tried again", event.id);
             }
-            Outcome::Quarantine { reason, .. } => {
+            Outcome::Quarantine { reason, detail, .. } => {
                 self.ended(event, number);
+                // The first line is bellhop's own words; what the handler said may be private.
+                let why = detail.as_str().lines().next().unwrap_or_default();
                 self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
                 error!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
-                    outcome = label, duration_ms, reason = reason.as_str(), "Settled event {} as quarantined: {reason}", event.id);
+                    outcome = label, duration_ms, reason = reason.as_str(), why, "Settled event {} as quarantined: {reason}", event.id);
             }
         }
         self.tell(event, happening);

@@ -77,7 +77,7 @@ fn unknown_keys_name_the_nearest_one() {
     warned(
         "",
         &[("BELLHOP_WORKER__PARKING", "3")],
-        &["BELLHOP_WORKER__PARKING: is not read; settings start with BELLHOP__ (two underscores)"],
+        &["BELLHOP_WORKER__PARKING: is not read; settings are written BELLHOP__SECTION__KEY, with two underscores each time"],
     );
 }
 

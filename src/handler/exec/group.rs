@@ -21,8 +21,10 @@ const MARGIN: Duration = Duration::from_millis(100);
 /// How the program ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// By itself, or by a signal that somebody else sent; or asked to, by the SIGTERM before the deadline.
+    /// By itself, or by a signal that somebody else sent.
     Exited(ExitStatus),
+    /// After the SIGTERM before its deadline.
+    Asked(ExitStatus),
     /// Killed at the deadline.
     Killed,
     /// The system does not say.
@@ -60,7 +62,10 @@ impl Group {
         }
         self.signal(Signal::TERM);
         if let Ok(ended) = timeout_at(times.kill, self.leader.wait()).await {
-            return self.exited(ended);
+            return match self.exited(ended) {
+                Ended::Exited(status) => Ended::Asked(status),
+                other => other,
+            };
         }
         self.signal(Signal::KILL);
         match self.leader.wait().await {
