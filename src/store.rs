@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     claim::{Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Nonce, State, Step},
     event::RawEvent,
-    outcome::{Outcome, Reason},
+    outcome::{Note, Outcome, Reason},
     source::BoxError,
 };
 
@@ -84,6 +84,18 @@ impl StoreError {
             Self::Refused(_) => "refused",
             Self::Unknown(_) => "unknown",
         }
+    }
+}
+
+impl StoreError {
+    /// What the store itself said, cleaned; for logs. Servers name tables and columns here, not what is in them.
+    #[must_use]
+    pub fn cause(&self) -> Note {
+        let mut cause: &dyn std::error::Error = self;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Note::new(&cause.to_string())
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
     panic,
 };
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
     filter::Targets,
     fmt::{self, MakeWriter, format::JsonFields},
@@ -30,16 +31,25 @@ pub enum TelemetryError {
     Twice(#[from] tracing_subscriber::util::TryInitError),
 }
 
+/// Lines that wait for whoever reads stderr; what comes on top of them is dropped. A log driver that stalls must not
+/// stall leases, handlers and health.
+const LINES: usize = 16_384;
+
+/// Keeps logging going; dropped, it writes what still waits, for a second at most.
+#[must_use = "lines are lost when it is dropped"]
+pub struct Logging(#[expect(dead_code, reason = "held for its drop")] WorkerGuard);
+
 /// From now on this process logs as configured. `project` names the traces in the `gcp` format; `colours` is what the
 /// user wants of a terminal.
 ///
 /// # Errors
 /// A level that is none, or a second call.
-pub fn init(config: &Config, project: &str, colours: bool) -> Result<(), TelemetryError> {
+pub fn init(config: &Config, project: &str, colours: bool) -> Result<Logging, TelemetryError> {
     let level: Targets = config.level.parse()?;
-    subscriber(config.format, level, project, io::stderr, colours && io::stderr().is_terminal()).try_init()?;
+    let (writer, guard) = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).finish(io::stderr());
+    subscriber(config.format, level, project, writer, colours && io::stderr().is_terminal()).try_init()?;
     panic::set_hook(Box::new(report));
-    Ok(())
+    Ok(Logging(guard))
 }
 
 fn subscriber<W>(

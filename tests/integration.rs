@@ -14,6 +14,7 @@ mod integration {
     mod handlers;
     mod harness;
     mod house;
+    mod logs;
     mod postgres_store;
     mod pubsub_server;
     mod pubsub_source;

@@ -7,7 +7,6 @@ use tracing::warn;
 
 use crate::{
     metrics::Metrics,
-    outcome::Note,
     server::{Check, Health},
     shutdown::Shutdown,
     store::{self, Upkeep},
@@ -127,17 +126,8 @@ pub enum NotReady {
     #[error("the store can not be used safely: {0}")]
     Unfit(String),
     /// It does not answer.
-    #[error("the store does not answer: {}", root(.0))]
+    #[error("the store does not answer: {}", .0.cause().as_str())]
     Away(store::StoreError),
-}
-
-/// What the store itself said.
-fn root(error: &store::StoreError) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    Note::new(&cause.to_string()).as_str().to_owned()
 }
 
 impl NotReady {

@@ -78,7 +78,7 @@ pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> any
     let mut loaded = settings.load(Profile::Demo)?;
     let folder = Folder::new()?;
     quicken(&mut loaded, &folder);
-    telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
+    let _logging = telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
     let own = !is_given(&loaded, "pubsub.subscription");
     let stage = Stage::open(&mut loaded.config.pubsub, own).await?;
 

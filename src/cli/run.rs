@@ -9,7 +9,7 @@ pub(super) struct Args {
     /// Longest drain, from the first signal to the abort of running handlers (worker.drain_timeout)
     #[arg(long, value_name = "TIME")]
     drain_timeout: Option<String>,
-    /// Do not wait for a schema that is too old: exit 5
+    /// Do not wait for a store that can not be used: exit 5 when its schema does not fit, 6 when it is away
     #[arg(long)]
     no_wait: bool,
 }
@@ -18,7 +18,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> anyhow::Result<Exit> {
     let settings = settings.with("--drain-timeout", "worker.drain_timeout", args.drain_timeout);
     let loaded = settings.load(Profile::Run)?;
-    telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
+    let _logging = telemetry::init(&loaded.config.log, &loaded.config.pubsub.project, loaded.colours)?;
     for warning in &loaded.warnings {
         tracing::warn!(key = warning.key, "{warning}");
     }

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first one drains, the second one aborts.
+//! SIGTERM, SIGINT and SIGHUP (a closed terminal): the first one drains, the second one aborts.
 
 use std::{future::Future, io, pin::pin, time::Duration};
 
@@ -18,6 +18,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -26,13 +27,18 @@ impl Signals {
     /// # Errors
     /// When the system refuses.
     pub fn catch() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             Some(()) = self.terminate.recv() => "SIGTERM",
             Some(()) = self.interrupt.recv() => "SIGINT",
+            Some(()) = self.hangup.recv() => "SIGHUP",
             else => std::future::pending().await,
         }
     }

@@ -175,12 +175,20 @@ pub(super) fn pointer(key: &str) -> String {
     format!("/{}", key.replace(['.', '['], "/").replace(']', ""))
 }
 
+/// A URL's user and password are nobody's to read, where a key should not have held them.
+pub(super) fn without_password(text: &str) -> String {
+    match (text.find("://"), text.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme + 3 < at => format!("{}***{}", &text[..scheme + 3], &text[at..]),
+        _ => text.to_owned(),
+    }
+}
+
 /// A value as a problem shows it.
 pub(super) fn shown(key: &str, value: &Json) -> String {
     if schema::is_secret(key) && value != "" {
         return "***".to_owned();
     }
-    let text = value.to_string();
+    let text = without_password(&value.to_string());
     if text.chars().count() > 80 { text.chars().take(79).chain(['…']).collect() } else { text }
 }
 

@@ -5,7 +5,7 @@
 //! and is lifted by three good ones in a row: a bad deployment must not empty the subscription into quarantine.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -14,6 +14,8 @@ use tokio::{
     sync::Notify,
     time::{self, Instant},
 };
+
+use crate::claim::Key;
 
 /// When a breaker trips and how it closes again.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,15 @@ pub(super) struct Policy {
     pub(super) longest_wait: Duration,
     /// Good probes in a row that close it.
     pub(super) closes_after: u32,
+    /// Troubles must come from so many events: one event that always fails must not hold up the others.
+    pub(super) events: usize,
+}
+
+impl Policy {
+    /// Troubles kept: without a window, only those that can still decide.
+    fn remembered(&self) -> usize {
+        if self.within.is_some() { usize::MAX } else { self.trips_at }
+    }
 }
 
 /// Shared by all attempts of a process.
@@ -41,7 +52,7 @@ pub(super) struct Breaker {
 #[derive(Debug)]
 enum State {
     /// The troubles still counted.
-    Closed(VecDeque<Instant>),
+    Closed(VecDeque<(Instant, Key)>),
     Open {
         wait: Duration,
         probe_at: Instant,
@@ -98,7 +109,7 @@ impl Breaker {
         matches!(*self.lock(), State::Open { .. })
     }
 
-    fn report(&self, trouble: bool, probe: bool) -> Change {
+    fn report(&self, key: Key, trouble: bool, probe: bool) -> Change {
         let policy = self.policy;
         let now = Instant::now();
         let mut state = self.lock();
@@ -106,10 +117,12 @@ impl Breaker {
         match &mut *state {
             State::Closed(troubles) if trouble => {
                 if let Some(within) = policy.within {
-                    troubles.retain(|at| now.duration_since(*at) < within);
+                    troubles.retain(|(at, _)| now.duration_since(*at) < within);
                 }
-                troubles.push_back(now);
-                if troubles.len() >= policy.trips_at {
+                troubles.push_back((now, key));
+                troubles.drain(..troubles.len().saturating_sub(policy.remembered()));
+                let events = troubles.iter().map(|(_, key)| key).collect::<HashSet<_>>().len();
+                if troubles.len() >= policy.trips_at && events >= policy.events {
                     let wait = policy.first_wait;
                     *state = State::Open { wait, probe_at: now + wait, good: 0, probing: false };
                 }
@@ -148,9 +161,9 @@ impl Breaker {
 
 impl Pass {
     /// How it went.
-    pub(super) fn report(mut self, trouble: bool) -> Change {
+    pub(super) fn report(mut self, key: Key, trouble: bool) -> Change {
         let probe = std::mem::take(&mut self.probe);
-        self.breaker.report(trouble, probe)
+        self.breaker.report(key, trouble, probe)
     }
 }
 
@@ -172,6 +185,10 @@ mod tests {
 
     use super::*;
 
+    fn key(event: u128) -> Key {
+        Key::from(uuid::Uuid::from_u128(event))
+    }
+
     fn in_a_row() -> Arc<Breaker> {
         Breaker::new(Policy {
             trips_at: 5,
@@ -179,12 +196,13 @@ mod tests {
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(60),
             closes_after: 1,
+            events: 2,
         })
     }
 
     async fn trip(breaker: &Arc<Breaker>) {
-        for _ in 0..5 {
-            breaker.pass().await.report(true);
+        for event in 0..5 {
+            breaker.pass().await.report(key(event), true);
         }
     }
 
@@ -192,16 +210,29 @@ mod tests {
     async fn five_troubles_in_a_row_open_it() {
         let breaker = in_a_row();
 
-        for _ in 0..4 {
-            breaker.pass().await.report(true);
+        for event in 0..4 {
+            breaker.pass().await.report(key(event), true);
         }
-        breaker.pass().await.report(false);
-        for _ in 0..4 {
-            breaker.pass().await.report(true);
+        breaker.pass().await.report(key(9), false);
+        for event in 0..4 {
+            breaker.pass().await.report(key(event), true);
         }
 
         assert!(!breaker.is_open());
-        breaker.pass().await.report(true);
+        breaker.pass().await.report(key(7), true);
+        assert!(breaker.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_event_that_always_fails_does_not_open_it() {
+        let breaker = in_a_row();
+
+        for _ in 0..50 {
+            breaker.pass().await.report(key(1), true);
+        }
+        assert!(!breaker.is_open());
+
+        breaker.pass().await.report(key(2), true);
         assert!(breaker.is_open());
     }
 
@@ -215,7 +246,7 @@ mod tests {
 
         assert_eq!(tripped.elapsed(), Duration::from_secs(1));
         assert!(breaker.pass().now_or_never().is_none(), "only one probe at a time");
-        probe.report(false);
+        probe.report(key(7), false);
         assert!(!breaker.is_open());
         assert!(breaker.pass().now_or_never().is_some());
     }
@@ -228,7 +259,7 @@ mod tests {
         let mut waits = vec![];
         for _ in 0..8 {
             let before = Instant::now();
-            breaker.pass().await.report(true);
+            breaker.pass().await.report(key(7), true);
             waits.push(before.elapsed().as_secs());
         }
 
@@ -253,20 +284,21 @@ mod tests {
             first_wait: Duration::from_secs(60),
             longest_wait: Duration::from_secs(60),
             closes_after: 3,
+            events: 1,
         });
 
-        brake.pass().await.report(true);
-        brake.pass().await.report(true);
+        brake.pass().await.report(key(7), true);
+        brake.pass().await.report(key(7), true);
         time::advance(Duration::from_secs(61)).await;
-        brake.pass().await.report(true);
-        brake.pass().await.report(false);
+        brake.pass().await.report(key(7), true);
+        brake.pass().await.report(key(7), false);
         assert!(!brake.is_open());
-        brake.pass().await.report(true);
-        brake.pass().await.report(true);
+        brake.pass().await.report(key(7), true);
+        brake.pass().await.report(key(7), true);
         assert!(brake.is_open());
 
         for left in [true, true, false] {
-            brake.pass().await.report(false);
+            brake.pass().await.report(key(7), false);
             assert_eq!(brake.is_open(), left);
         }
     }

@@ -1,6 +1,6 @@
 //! Calling the handler: deadline, fence, drain, panic.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use tokio::time;
@@ -16,6 +16,9 @@ use crate::{
     shutdown::Shutdown,
 };
 
+/// How long a call that is to be cut may still show an answer that came in time. Far below any grace.
+const LAST_LOOK: Duration = Duration::from_millis(50);
+
 /// Calls the handler once. Whatever cuts it drops its future, which ends it.
 ///
 /// A strict attempt runs to its own deadline although its lease is lost: no machine runs it again, so cutting it would
@@ -28,16 +31,21 @@ pub(super) async fn handler(
     held: &mut Held,
     shutdown: &Shutdown,
 ) -> (Verdict, Option<Loss>) {
-    let call = time::timeout(cx.timeout, AssertUnwindSafe(handler.handle(event, cx)).catch_unwind());
-    tokio::select! {
-        biased;                                   // an answer that is there counts, whatever else happened
-        ended = call => (match ended {
-            Ok(Ok(answer)) => Verdict::Answered(answer),
-            Ok(Err(_panic)) => Verdict::Panicked,
-            Err(_elapsed) => Verdict::TimedOut,
-        }, None),
+    let mut call = pin!(AssertUnwindSafe(handler.handle(event, cx)).catch_unwind().map(|ended| match ended {
+        Ok(answer) => Verdict::Answered(answer),
+        Err(_panic) => Verdict::Panicked,
+    }));
+    let (cut, loss) = tokio::select! {
+        biased;
+        verdict = &mut call => return (verdict, None),
+        () = time::sleep(cx.timeout) => (Verdict::TimedOut, None),
         loss = held.lost(), if !claim.strict => (Verdict::Fenced, Some(loss)),
         () = shutdown.aborting() => (Verdict::Drained, None),
+    };
+    // An answer that is there counts. After a freeze the timer fires before the answer in the socket was read.
+    match time::timeout(LAST_LOOK, call).await {
+        Ok(verdict) => (verdict, None),
+        Err(_elapsed) => (cut, loss),
     }
 }
 

@@ -43,6 +43,7 @@ impl Intake {
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(60),
             closes_after: 1,
+            events: 2,
         });
         let minute = Duration::from_secs(60);
         let brake = Breaker::new(Policy {
@@ -51,6 +52,7 @@ impl Intake {
             first_wait: minute,
             longest_wait: minute,
             closes_after: 3,
+            events: 1,
         });
         Arc::new(Self { store_up: watch::Sender::new(true), contended: Mutex::default(), target, brake, metrics })
     }
@@ -127,16 +129,16 @@ impl Intake {
 impl Admission {
     /// How the attempt ended: whether the target was in trouble, and whether the event went to quarantine; `None` =
     /// the attempt says nothing about it.
-    pub(super) fn report(self, target_trouble: Option<bool>, quarantined: Option<bool>, intake: &Intake) {
+    pub(super) fn report(self, key: Key, target_trouble: Option<bool>, quarantined: Option<bool>, intake: &Intake) {
         if let Some(trouble) = target_trouble {
-            match self.target.report(trouble) {
+            match self.target.report(key, trouble) {
                 Change::Opened => error!("Handler's target is in trouble; only probes are sent until it answers"),
                 Change::Closed => info!("Handler's target answers again"),
                 Change::None => {}
             }
         }
         if let Some(quarantined) = quarantined {
-            match self.brake.report(quarantined) {
+            match self.brake.report(key, quarantined) {
                 Change::Opened => {
                     error!("Too many events go to quarantine; intake is paused, one probe event a minute")
                 }

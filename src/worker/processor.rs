@@ -96,7 +96,7 @@ impl Processor {
                 attempt.flight.ack().await;
             }
             Answer::Quarantined(reason) => {
-                admission.report(None, Some(true), &self.intake);
+                admission.report(attempt.key, None, Some(true), &self.intake);
                 self.report.found_in_quarantine(&attempt.event, reason);
                 attempt.flight.ack().await;
             }
@@ -145,10 +145,12 @@ impl Processor {
         let ending = self.settle(&attempt, claim, outcome, &held).await;
         drop(held);
         let quarantined = match &ending {
+            // What never reaches the handler says nothing about it: noise on the topic must not stop everything else.
+            Ending::Settled(_) if put_aside(&attempt).is_some() => None,
             Ending::Settled(outcome) => Some(matches!(outcome, Outcome::Quarantine { .. })),
             Ending::Lost | Ending::Held | Ending::Unconfirmed => None,
         };
-        admission.report(trouble, quarantined, &self.intake);
+        admission.report(attempt.key, trouble, quarantined, &self.intake);
         let key = attempt.key;
         match ending {
             Ending::Settled(outcome) => {

@@ -48,6 +48,16 @@ pub trait Observer: Send + Sync {
     fn happened(&self, event: &Event, what: Happening);
 }
 
+/// The event's space, when it is the resource name it should be: a publisher may write anything there.
+fn space(event: &Event) -> &str {
+    let named = |space: &&str| {
+        space.strip_prefix("spaces/").is_some_and(|id| {
+            (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        })
+    };
+    event.chat.space.as_deref().filter(named).unwrap_or_default()
+}
+
 /// Counts, logs and tells.
 #[derive(Clone)]
 pub(super) struct Reporter {
@@ -59,7 +69,7 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) fn skipped(&self, event: &Event) {
         self.metrics.events_skipped.with_label_values(&[event.type_label()]).inc();
-        debug!(event_id = %event.id, event_type = event.event_type, "Skipped by a rule");
+        debug!(event_id = %event.id, event_type = event.type_label(), "Skipped by a rule");
         self.tell(event, Happening::Skipped);
     }
 
@@ -67,7 +77,7 @@ impl Reporter {
     pub(super) fn noticed(&self, event: &Event, repeat: bool) {
         if repeat {
             self.metrics.events_suspected_duplicate.with_label_values(&[event.type_label()]).inc();
-            debug!(event_id = %event.id, event_type = event.event_type, "Like another event of the last two minutes");
+            debug!(event_id = %event.id, event_type = event.type_label(), "Like another event of the last two minutes");
         }
         if let Some(warning) = event.lifecycle_warning() {
             let warning = warning.as_str();
@@ -106,8 +116,8 @@ impl Reporter {
     pub(super) fn found_in_quarantine(&self, event: &Event, reason: Reason) {
         self.claimed(event, "quarantined");
         self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
-        let space = event.chat.space.as_deref().unwrap_or_default();
-        error!(event_id = %event.id, event_type = event.event_type, space, outcome = "quarantined",
+        let space = space(event);
+        error!(event_id = %event.id, event_type = event.type_label(), space, outcome = "quarantined",
             reason = reason.as_str(), "Settled event {} as quarantined: {reason}", event.id);
         self.tell(event, Happening::Quarantined(reason));
     }
@@ -117,7 +127,8 @@ impl Reporter {
         self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         match error {
             StoreError::Refused(_) => {
-                error!(event_id = %event.id, error.kind = error.label(), "Store refuses this event; it is held");
+                error!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(),
+                    "Store refuses this event; it is held for a minute, then tried again");
             }
             StoreError::Unknown(_) | StoreError::Contention(_) | StoreError::ClaimLost => {
                 debug!(event_id = %event.id, error.kind = error.label(), "Claim was not answered; it is sent again");
@@ -127,7 +138,7 @@ impl Reporter {
 
     pub(super) fn settle_trouble(&self, event: &Event, error: &StoreError) {
         self.metrics.db_errors.with_label_values(&[error.label()]).inc();
-        warn!(event_id = %event.id, error.kind = error.label(), "Outcome is not confirmed yet; the delivery is held");
+        warn!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(), "Outcome is not confirmed yet; the delivery is held");
     }
 
     pub(super) fn claim_lost(&self, event: &Event, epoch: u32) {
@@ -156,16 +167,16 @@ impl Reporter {
         };
         self.metrics.events_finished.with_label_values(&[event.type_label(), label]).inc();
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let space = event.chat.space.as_deref().unwrap_or_default();
+        let space = space(event);
         match outcome {
             Outcome::Done => {
                 self.ended(event, number);
-                info!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                info!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
                     outcome = label, duration_ms, "Settled event {} as done", event.id);
             }
             Outcome::Retry { after, note, .. } => {
                 let after_ms = u64::try_from(after.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
-                warn!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                warn!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
                     outcome = label, duration_ms, after_ms, why = note.as_str(), "Event {} will be tried again", event.id);
             }
             Outcome::Quarantine { reason, detail, .. } => {
@@ -173,7 +184,7 @@ impl Reporter {
                 // The first line is bellhop's own words; what the handler said may be private.
                 let why = detail.as_str().lines().next().unwrap_or_default();
                 self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
-                error!(event_id = %event.id, event_type = event.event_type, space, attempt = number, epoch = claim.epoch,
+                error!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
                     outcome = label, duration_ms, reason = reason.as_str(), why, "Settled event {} as quarantined: {reason}", event.id);
             }
         }

@@ -54,6 +54,8 @@ pub(super) struct Terms {
     pub(super) strict: bool,
     /// Failures before this attempt.
     pub(super) failures: u16,
+    /// Attempts before this one that cost nothing: they wait longer and longer all the same.
+    pub(super) uncounted: u16,
     /// The limits of the rule.
     pub(super) budget: Budget,
     /// The delays.
@@ -66,7 +68,9 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(claim: &Claim, budget: Budget, backoff: Backoff, luck: f64, promised: Duration) -> Self {
-        Self { strict: claim.strict, failures: claim.failures, budget, backoff, luck, promised }
+        let attempts = u16::try_from(claim.epoch.saturating_sub(1)).unwrap_or(u16::MAX);
+        let uncounted = attempts.saturating_sub(claim.failures).saturating_sub(claim.lost);
+        Self { strict: claim.strict, failures: claim.failures, uncounted, budget, backoff, luck, promised }
     }
 
     /// What is to be written for `verdict`.
@@ -104,7 +108,7 @@ impl Terms {
             }
             HandlerError::TargetTrouble { what, .. } => Outcome::Retry {
                 counts: false,
-                after: Some(self.backoff.delay(1, self.luck)),
+                after: Some(self.backoff.delay(self.uncounted.saturating_add(1), self.luck)),
                 certainty: Certainty::NotRun,
                 note: Note::new(&what),
             },
@@ -158,6 +162,7 @@ mod tests {
         Terms {
             strict,
             failures,
+            uncounted: 0,
             budget: Budget { max_failures: 3, max_lost: 3 },
             backoff: Backoff::new(Duration::from_secs(10), Duration::from_secs(600)),
             luck: 1.0,
@@ -253,6 +258,14 @@ mod tests {
     #[test]
     fn target_trouble_never_spends_the_budget() {
         assert_eq!(shape(&terms(false, 2).conclude(trouble())), "retry counts=false after=Some(10) NotRun");
+    }
+
+    #[test]
+    fn an_event_that_is_always_target_trouble_comes_ever_more_seldom() {
+        let after = |uncounted| shape(&Terms { uncounted, ..terms(false, 0) }.conclude(trouble()));
+
+        assert_eq!(after(1), "retry counts=false after=Some(20) NotRun");
+        assert_eq!(after(9), "retry counts=false after=Some(600) NotRun");
     }
 
     #[test]

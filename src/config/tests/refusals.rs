@@ -77,7 +77,9 @@ fn unknown_keys_name_the_nearest_one() {
     warned(
         "",
         &[("BELLHOP_WORKER__PARKING", "3")],
-        &["BELLHOP_WORKER__PARKING: is not read; settings are written BELLHOP__SECTION__KEY, with two underscores each time"],
+        &[
+            "BELLHOP_WORKER__PARKING: is not read; settings are written BELLHOP__SECTION__KEY, with two underscores each time",
+        ],
     );
 }
 

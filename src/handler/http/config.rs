@@ -73,8 +73,8 @@ impl Config {
             ),
             Ok(_) => {}
         }
-        if !self.proxy.is_empty() && web_url(&self.proxy).is_err() {
-            wrong("proxy", "must be http://host:port or https://host:port");
+        if !self.proxy.is_empty() && !web_url(&self.proxy).is_ok_and(|proxy| !has_password(&proxy)) {
+            wrong("proxy", "must be http://host:port or https://host:port, without user and password");
         }
         if self.signing_key().is_none() {
             wrong("signing_secret", "starts with whsec_ but goes on with something other than base64");
@@ -100,7 +100,7 @@ impl Config {
     /// Where events are posted, or what is wrong with it.
     pub(super) fn target(&self) -> Result<Url, &'static str> {
         let url = web_url(&self.url)?;
-        if !url.username().is_empty() || url.password().is_some() {
+        if has_password(&url) {
             return Err("must not hold a password: use handler.auth = \"bearer\"");
         }
         if url.fragment().is_some() {
@@ -126,6 +126,10 @@ impl Config {
     fn is_authenticated(&self) -> bool {
         !self.signing_secret.is_empty() || self.auth != Auth::None
     }
+}
+
+fn has_password(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 fn web_url(text: &str) -> Result<Url, &'static str> {

@@ -89,3 +89,28 @@ async fn target_trouble_costs_no_failure_and_opens_the_breaker() {
         assert_eq!(bench.state(event).await.map(|row| (row.0, row.1)), Some((State::Retry, 0)));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_there_when_the_timer_fires_counts() {
+    let bench = Setup::acts([Act::SucceedAfter(TIMEOUT + Duration::from_millis(20))]).strict().start();
+
+    bench.deliver(1, "m1");
+
+    assert_eq!(bench.answers(1).await, ["ack m1"]);
+    assert_eq!(bench.state(1).await.unwrap().0, State::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn noise_never_puts_the_brake_on() {
+    let bench = Setup { concurrency: 1, ..Setup::default() }.start();
+    for number in 0..100 {
+        let raw = RawEvent { data: "noise".into(), message_id: format!("n{number}"), ..RawEvent::default() };
+        bench.feed.send(bench.log.delivery(raw)).unwrap();
+    }
+    let started = Instant::now();
+
+    bench.deliver(1, "m1");
+
+    assert_eq!(bench.answers(101).await.len(), 101);
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+}
