@@ -5,7 +5,6 @@ use std::{io::Write, sync::Arc, time::Duration};
 use super::{super::output::printable, Args, Sink, sink};
 use crate::{
     cli::{Exit, Failure, Settings, Signals},
-    clock::SystemClock,
     config::{self, Profile},
     event,
     shutdown::Shutdown,
@@ -45,7 +44,7 @@ async fn peek(
     err: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     let opened = tokio::select! {
-        opened = Peek::open(&config.pubsub, most, Arc::new(SystemClock)) => opened,
+        opened = Peek::open(&config.pubsub, most) => opened,
         () = shutdown.stopping() => return Ok(Exit::Interrupted),
     };
     let mut peek = opened.map_err(explain)?;
@@ -58,7 +57,7 @@ async fn peek(
     let max_attempts = peek.max_attempts();
     let back = peek.close().await;
     let finished = sink.finish(out).and_then(|()| out.flush());
-    let told = write!(err, "{}", printable(&tell(back, &subscription, args.wait, max_attempts)));
+    let told = write!(err, "{}", printable(&tell(back, &subscription, max_attempts)));
     shown?;
     finished?;
     told?;
@@ -79,16 +78,17 @@ async fn show(
             next = peek.next(wait) => next.map_err(explain)?,
         };
         let Some(raw) = next else { return Ok(()) };
-        sink.take(&raw.message_id, &event::decode(&raw), out)?;
+        let event = event::decode(&Arc::new(raw));
+        sink.take(&event.raw.message_id, &event, out)?;
     }
 }
 
 /// What it cost.
-fn tell(back: GivenBack, subscription: &str, wait: Duration, max_attempts: Option<u32>) -> String {
-    let GivenBack { read, beyond, in_time } = back;
+fn tell(back: GivenBack, subscription: &str, max_attempts: Option<u32>) -> String {
+    let GivenBack { read, beyond, confirmed } = back;
     let messages = |count| if count == 1 { "1 message".to_owned() } else { format!("{count} messages") };
     let mut text = if read == 0 {
-        format!("No message of {subscription} was read; this waited {}.\n", humantime::format_duration(wait))
+        format!("No message of {subscription} was read.\n")
     } else {
         format!("Read {} of {subscription}.\n", messages(read))
     };
@@ -103,10 +103,10 @@ fn tell(back: GivenBack, subscription: &str, wait: Duration, max_attempts: Optio
         );
     }
     let all = messages(read + beyond);
-    text += &if in_time {
+    text += &if confirmed {
         format!("Gave {all} back, and nothing else. ")
     } else {
-        format!("{all} could not be given back in time, and will return after the ack deadline. ")
+        format!("{all} could not be given back, and will return after the ack deadline. ")
     };
     text += &match max_attempts {
         Some(attempts) => {

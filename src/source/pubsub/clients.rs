@@ -6,12 +6,14 @@ use google_cloud_auth::credentials::{self as auth, CacheableResource, Credential
 use google_cloud_gax::{client_builder::Error as BuildError, retry_policy::NeverRetry};
 use google_cloud_pubsub::client::{Publisher, Subscriber, SubscriptionAdmin, TopicAdmin};
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
-    GetSubscriptionRequest, Subscription, subscriber_client::SubscriberClient,
+    GetSubscriptionRequest, ModifyAckDeadlineRequest, StreamingPullRequest, StreamingPullResponse, Subscription,
+    subscriber_client::SubscriberClient,
 };
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
-    Request,
+    Request, Streaming,
     codegen::http::uri::InvalidUri,
     metadata::MetadataMap,
     transport::{Channel, ClientTlsConfig},
@@ -21,6 +23,9 @@ use super::{
     endpoint::Endpoint,
     reason::{Failure, Reason},
 };
+
+/// The largest response that is read: larger than any batch of the largest messages.
+const MAX_RESPONSE: usize = 64 << 20;
 
 /// Makes clients for one endpoint. Credentials are shared until they are doubted, then read from disk again.
 #[derive(Debug)]
@@ -55,7 +60,8 @@ impl Clients {
         if !self.endpoint.is_plain() {
             channel = channel.tls_config(ClientTlsConfig::new().with_enabled_roots()).map_err(unusable)?;
         }
-        Ok(Caller { client: SubscriberClient::new(channel.connect_lazy()), credentials })
+        let client = SubscriberClient::new(channel.connect_lazy()).max_decoding_message_size(MAX_RESPONSE);
+        Ok(Caller { client, credentials })
     }
 
     /// For making and looking up subscriptions; over HTTP/1.1.
@@ -124,8 +130,8 @@ impl Clients {
     }
 }
 
-/// Asks for a subscription.
-#[derive(Debug)]
+/// Calls the server by itself, where the library can not.
+#[derive(Debug, Clone)]
 pub(super) struct Caller {
     client: SubscriberClient<Channel>,
     credentials: Credentials,
@@ -134,6 +140,38 @@ pub(super) struct Caller {
 impl Caller {
     /// Succeeds when the subscription exists and may be looked at.
     pub(super) async fn get_subscription(&mut self, name: &str) -> Result<Subscription, Failure> {
+        let request = GetSubscriptionRequest { subscription: name.to_owned() };
+        let request = self.request(name, request).await?;
+        let answer = self.client.get_subscription(request).await.map_err(|status| Failure::from(&status))?;
+        Ok(answer.into_inner())
+    }
+
+    /// Opens a stream; the first of `requests` says which. Returns with the first response of the server.
+    pub(super) async fn streaming_pull(
+        &mut self,
+        name: &str,
+        requests: ReceiverStream<StreamingPullRequest>,
+    ) -> Result<Streaming<StreamingPullResponse>, Failure> {
+        let request = self.request(name, requests).await?;
+        let answer = self.client.streaming_pull(request).await.map_err(|status| Failure::from(&status))?;
+        Ok(answer.into_inner())
+    }
+
+    /// Sets the time after which messages come again; 0 gives them back. At most 1,000 at once.
+    pub(super) async fn modify_ack_deadline(
+        &mut self,
+        name: &str,
+        ack_ids: Vec<String>,
+        seconds: i32,
+    ) -> Result<(), Failure> {
+        let request =
+            ModifyAckDeadlineRequest { subscription: name.to_owned(), ack_ids, ack_deadline_seconds: seconds };
+        let request = self.request(name, request).await?;
+        self.client.modify_ack_deadline(request).await.map(drop).map_err(|status| Failure::from(&status))
+    }
+
+    /// With credentials, and the header by which Google finds the way to the subscription.
+    async fn request<T>(&self, name: &str, message: T) -> Result<Request<T>, Failure> {
         let refused = |why: String| Failure::new(Reason::Credentials, why);
         let mut headers = match self.credentials.headers(Default::default()).await {
             Ok(CacheableResource::New { data, .. }) => data,
@@ -143,10 +181,9 @@ impl Caller {
         };
         let route = format!("subscription={name}").parse().map_err(|_| refused("the name is no header".into()))?;
         headers.insert("x-goog-request-params", route);
-        let mut request = Request::new(GetSubscriptionRequest { subscription: name.to_owned() });
+        let mut request = Request::new(message);
         *request.metadata_mut() = MetadataMap::from_headers(headers);
-        let answer = self.client.get_subscription(request).await.map_err(|status| Failure::from(&status))?;
-        Ok(answer.into_inner())
+        Ok(request)
     }
 }
 

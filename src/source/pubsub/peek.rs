@@ -1,64 +1,59 @@
 //! A look at what waits on a subscription: a few messages are read, shown, and given back.
 //!
-//! The library can only stream, so this is a stream of its own: asked for so many messages and no more, read by the
-//! same loop as every other, held until it is closed. Given back earlier, they would be sent again on the same stream.
+//! Given back while its stream is open, a message is sent again on it at once, which costs another attempt and hides it
+//! for a whole lease. Only the server knows when a stream is closed: the client says that it has nothing more to say,
+//! and the server ends the stream. The library cuts its streams instead, so this one is opened without it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt, mem,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use futures::FutureExt;
-use google_cloud_pubsub::subscriber::{MessageStream, ShutdownBehavior, ShutdownToken, handler::Handler};
-use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::Subscription;
-use tokio::{sync::mpsc, task::JoinHandle, time};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use chrono::DateTime;
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
+    PubsubMessage, ReceivedMessage, StreamingPullRequest, Subscription,
+};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{self, Instant},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::TaskTracker;
 
 use super::{
-    acker::Answers,
-    budget::Budget,
-    clients::Clients,
+    clients::{Caller, Clients},
     config::Config,
-    inlet::Inlet,
-    pulse::Pulse,
-    reader,
     reason::{Failure, Reason},
 };
-use crate::{
-    clock::Clock,
-    event::RawEvent,
-    metrics::Metrics,
-    source::{Acker, Delivery},
-};
+use crate::event::RawEvent;
 
-/// How long the subscription may be looked for, from connecting to the answer.
-const PROBE: Duration = Duration::from_secs(10);
-/// The shortest there is: what is lost on the way comes back after it.
-const LEASE: Duration = Duration::from_secs(10);
-/// Longer than anybody looks.
-const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the stream is read on for what was sent beyond the limit, and the pause that ends it sooner.
-const DRAIN: Duration = Duration::from_millis(500);
-const QUIET: Duration = Duration::from_millis(100);
-/// How long giving back may take.
-const GIVE_BACK: Duration = Duration::from_secs(10);
+/// How long one request may take, from connecting to the answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long messages are held at a time, in seconds: so late they return when this process is killed.
+const LEASE: i32 = 30;
+/// Between two extensions. Each is a sign of life on the stream too, which the server wants every 30 s.
+const EXTENSION: Duration = Duration::from_secs(10);
+/// How long the server may take to end the stream.
+const END: Duration = Duration::from_secs(5);
+/// Ack ids in one request.
+const BATCH: usize = 1_000;
 
-/// Messages of one subscription, held until [`close`](Self::close). Close it after an error too: dropped, nobody waits
-/// until the answers are sent.
+/// Messages of one subscription, held until [`close`](Self::close). Dropped, they return when their lease ends.
 pub struct Peek {
     subscription: String,
     max_attempts: Option<u32>,
     most: usize,
-    deliveries: mpsc::Receiver<Delivery>,
-    held: Vec<Box<dyn Acker>>,
-    reader: Reader,
-    pulse: Arc<Pulse>,
-    token: ShutdownToken,
-    stopping: CancellationToken,
-}
-
-/// The reading task, which gives what came after the stop.
-#[derive(Debug)]
-enum Reader {
-    Reads(JoinHandle<(Failure, Vec<Handler>)>),
-    Ended(Vec<Handler>),
+    read: usize,
+    caller: Caller,
+    /// Dropped, it tells the server that the stream is over.
+    requests: mpsc::Sender<StreamingPullRequest>,
+    messages: mpsc::Receiver<ReceivedMessage>,
+    /// Of all that came, in order.
+    ack_ids: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<Failure>>,
+    extend_at: Instant,
 }
 
 /// What became of the messages.
@@ -68,8 +63,8 @@ pub struct GivenBack {
     pub read: usize,
     /// So many came beyond the limit. They went back too; what was still on its way returns after its ack deadline.
     pub beyond: usize,
-    /// True when all answers were sent in time. Otherwise the messages return after their ack deadline.
-    pub in_time: bool,
+    /// True when the server took them back. Otherwise they return after their ack deadline.
+    pub confirmed: bool,
 }
 
 /// Why there is nothing (more) to see. The text holds no payload.
@@ -118,42 +113,34 @@ impl Peek {
     ///
     /// # Errors
     /// Subscription or server is not there, within 10 s; or they can not be told from `config`.
-    pub async fn open(config: &Config, most: usize, clock: Arc<dyn Clock>) -> Result<Self, PeekError> {
+    pub async fn open(config: &Config, most: usize) -> Result<Self, PeekError> {
         let subscription = config
             .subscription_name()
             .map_err(|problem| PeekError::Unclear(format!("pubsub.{} {}", problem.field, problem.message)))?;
         let endpoint = config.endpoint().map_err(|error| PeekError::Unclear(format!("pubsub.endpoint {error}")))?;
         let clients = Clients::new(endpoint, config.credentials_file.clone());
-        let found = find(&clients, &subscription).await?;
+        let mut caller = clients.caller().await?;
+        let found = find(&mut caller, &subscription).await?;
         let most = most.max(1);
-        let bytes = config.max_outstanding_bytes.as_u64().max(1);
-        let stream = clients
-            .subscriber()
-            .await?
-            .subscribe(&subscription)
-            .set_max_outstanding_messages(i64::try_from(most).unwrap_or(i64::MAX))
-            .set_max_outstanding_bytes(i64::try_from(bytes).unwrap_or(i64::MAX))
-            .set_max_lease_extension(LEASE)
-            .set_max_lease(MAX_LEASE)
-            .set_shutdown_behavior(ShutdownBehavior::WaitForProcessing)
-            .build();
-        let metrics = Metrics::new().map_err(|error| Failure::new(Reason::Other, error.to_string()))?;
-        let (sender, deliveries) = mpsc::channel(most);
-        let stopping = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        let inlet = Inlet {
-            budget: Arc::new(Budget::new(most, bytes, metrics.clone())),
-            answers: Arc::new(Answers::new(tasks.clone(), metrics.clone())),
-            deliveries: sender,
-            stopping: stopping.clone(),
-            metrics,
-            clock,
+        let first = StreamingPullRequest {
+            subscription: subscription.clone(),
+            stream_ack_deadline_seconds: LEASE,
+            max_outstanding_messages: i64::try_from(most).unwrap_or(i64::MAX),
+            max_outstanding_bytes: i64::try_from(config.max_outstanding_bytes.as_u64().max(1)).unwrap_or(i64::MAX),
+            protocol_version: 1,
+            ..StreamingPullRequest::default()
         };
-        let (token, pulse) = (stream.shutdown_token(), Arc::new(Pulse::new()));
-        let reader = Reader::Reads(tasks.spawn(read(stream, inlet, Arc::clone(&pulse))));
+        let (requests, sent) = mpsc::channel(2);
+        // It has room.
+        let _ = requests.try_send(first);
+        let (sender, messages) = mpsc::channel(most);
+        let ack_ids = Arc::default();
+        let reading = read(caller.clone(), subscription.clone(), sent, sender, Arc::clone(&ack_ids));
+        let reader = Some(TaskTracker::new().spawn(reading));
         let policy = found.dead_letter_policy.map(|policy| policy.max_delivery_attempts);
         let max_attempts = policy.and_then(|attempts| u32::try_from(attempts).ok());
-        Ok(Self { subscription, max_attempts, most, deliveries, held: Vec::new(), reader, pulse, token, stopping })
+        let extend_at = Instant::now() + EXTENSION;
+        Ok(Self { subscription, max_attempts, most, read: 0, caller, requests, messages, ack_ids, reader, extend_at })
     }
 
     /// The full name of the subscription.
@@ -172,65 +159,108 @@ impl Peek {
     ///
     /// # Errors
     /// The stream ended. What came before can still be given back.
-    pub async fn next(&mut self, wait: Duration) -> Result<Option<Arc<RawEvent>>, PeekError> {
-        if self.held.len() >= self.most {
-            return Ok(None);
-        }
-        let Reader::Reads(reader) = &mut self.reader else { return Ok(None) };
-        tokio::select! {
-            biased;
-            Some(delivery) = self.deliveries.recv() => {
-                self.held.push(delivery.acker);
-                Ok(Some(delivery.raw))
+    pub async fn next(&mut self, wait: Duration) -> Result<Option<RawEvent>, PeekError> {
+        let end = Instant::now() + wait;
+        while self.read < self.most
+            && let Some(reader) = &mut self.reader
+        {
+            tokio::select! {
+                biased;
+                Some(received) = self.messages.recv() => {
+                    self.read += 1;
+                    return Ok(Some(raw_event(received)));
+                }
+                ended = reader => {
+                    self.reader = None;
+                    return Err(ended.unwrap_or_else(|_| Failure::new(Reason::Panicked, "the reader died")).into());
+                }
+                () = time::sleep_until(end) => return Ok(None),
+                () = time::sleep_until(self.extend_at) => self.extend().await,
             }
-            ended = reader => {
-                let (failure, kept) = ended.unwrap_or_else(|error| (died(&error), Vec::new()));
-                self.reader = Reader::Ended(kept);
-                Err(failure.into())
-            }
-            () = time::sleep(wait) => Ok(None),
         }
+        Ok(None)
     }
 
-    /// Closes the stream, then gives back what came on it, shown or not. Returns within 21 s.
+    /// Keeps what came; a failure means that it returns early.
+    async fn extend(&mut self) {
+        self.extend_at = Instant::now() + EXTENSION;
+        // A full channel means that the last sign of life has not left yet.
+        let _ = self.requests.try_send(StreamingPullRequest::default());
+        let ack_ids = self.ack_ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.modify(&ack_ids, LEASE).await;
+    }
+
+    /// Ends the stream, then gives back what came on it, shown or not. Returns within 15 s.
     pub async fn close(mut self) -> GivenBack {
-        let read = self.held.len();
-        self.stopping.cancel();
-        let kept = match self.reader {
-            Reader::Ended(kept) => kept,
-            Reader::Reads(reader) => {
-                // In time or not: what is left in the client goes back with the last answer.
-                let _ = time::timeout(DRAIN, self.pulse.silent_for(QUIET)).await;
-                // The order is given at the first poll; the answers, which it waits for, are still to come.
-                let _ = self.token.shutdown().now_or_never();
-                match time::timeout(GIVE_BACK, reader).await {
-                    Ok(Ok((_, kept))) => kept,
-                    Ok(Err(_)) | Err(_) => Vec::new(),
+        // Nobody listens on the first from here on, and nobody speaks on the second.
+        self.messages.close();
+        self.requests = mpsc::channel(1).0;
+        if let Some(mut reader) = self.reader.take()
+            && time::timeout(END, &mut reader).await.is_err()
+        {
+            reader.abort();
+        }
+        let ack_ids = mem::take(&mut *self.ack_ids.lock().unwrap_or_else(PoisonError::into_inner));
+        let confirmed = self.modify(&ack_ids, 0).await;
+        GivenBack { read: self.read, beyond: ack_ids.len() - self.read, confirmed }
+    }
+
+    async fn modify(&mut self, ack_ids: &[String], seconds: i32) -> bool {
+        let all = async {
+            for batch in ack_ids.chunks(BATCH) {
+                self.caller.modify_ack_deadline(&self.subscription, batch.to_vec(), seconds).await?;
+            }
+            Ok::<_, Failure>(())
+        };
+        matches!(time::timeout(TIMEOUT, all).await, Ok(Ok(())))
+    }
+}
+
+/// Reads until the server ends the stream. The wait is raced against nothing: what is cut may be lost for a lease.
+async fn read(
+    mut caller: Caller,
+    subscription: String,
+    requests: mpsc::Receiver<StreamingPullRequest>,
+    messages: mpsc::Sender<ReceivedMessage>,
+    ack_ids: Arc<Mutex<Vec<String>>>,
+) -> Failure {
+    let mut stream = match caller.streaming_pull(&subscription, ReceiverStream::new(requests)).await {
+        Ok(stream) => stream,
+        Err(failure) => return failure,
+    };
+    loop {
+        match stream.message().await {
+            Ok(Some(response)) => {
+                for received in response.received_messages {
+                    ack_ids.lock().unwrap_or_else(PoisonError::into_inner).push(received.ack_id.clone());
+                    // Closed once enough were read; the rest only goes back.
+                    let _ = messages.send(received).await;
                 }
             }
-        };
-        let mut unseen = Vec::new();
-        self.deliveries.close();
-        while let Some(delivery) = self.deliveries.recv().await {
-            unseen.push(delivery);
+            Ok(None) => return Failure::new(Reason::Ended, "the stream ended"),
+            Err(status) => return Failure::from(&status),
         }
-        let beyond = kept.len() + unseen.len();
-        drop((self.held, unseen, kept));
-        let in_time = time::timeout(GIVE_BACK, self.token.shutdown()).await.is_ok();
-        GivenBack { read, beyond, in_time }
     }
 }
 
-/// Reads until the stream is told to end. What is left of it is gone when this returns; the handles live on.
-async fn read(mut stream: MessageStream, inlet: Inlet, pulse: Arc<Pulse>) -> (Failure, Vec<Handler>) {
-    let mut kept = Vec::new();
-    let failure = reader::read(&mut stream, &inlet, &pulse, &mut kept).await;
-    (failure, kept)
+fn raw_event(received: ReceivedMessage) -> RawEvent {
+    let attempt = u32::try_from(received.delivery_attempt).ok().filter(|attempt| *attempt > 0);
+    let PubsubMessage { data, attributes, message_id, publish_time, ordering_key } =
+        received.message.unwrap_or_default();
+    let publish_time = publish_time
+        .and_then(|time| DateTime::from_timestamp(time.seconds, u32::try_from(time.nanos).unwrap_or_default()));
+    RawEvent {
+        data: data.into(),
+        attributes: attributes.into_iter().collect(),
+        message_id,
+        publish_time,
+        ordering_key,
+        delivery_attempt: attempt,
+    }
 }
 
-async fn find(clients: &Clients, subscription: &str) -> Result<Subscription, PeekError> {
-    let asked = async { clients.caller().await?.get_subscription(subscription).await };
-    match time::timeout(PROBE, asked).await {
+async fn find(caller: &mut Caller, subscription: &str) -> Result<Subscription, PeekError> {
+    match time::timeout(TIMEOUT, caller.get_subscription(subscription)).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(Failure { reason: Reason::NotFound, .. })) => {
             Err(PeekError::NotFound(format!("subscription {subscription} does not exist")))
@@ -238,8 +268,4 @@ async fn find(clients: &Clients, subscription: &str) -> Result<Subscription, Pee
         Ok(Err(failure)) => Err(failure.into()),
         Err(_) => Err(PeekError::Unreachable("no answer in time".into())),
     }
-}
-
-fn died(error: &tokio::task::JoinError) -> Failure {
-    Failure::new(Reason::Panicked, if error.is_panic() { "the reader died" } else { "the reader was cut" })
 }
