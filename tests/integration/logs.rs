@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::harness::{Broker, Scrape, bellhop::clean, event::chat_message, eventually, ports, wait::when};
+use super::harness::{Broker, bellhop::clean, event::chat_message, eventually, metrics::Scrape, ports, wait::when};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -14,13 +14,13 @@ const EVENTS: u32 = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_nobody_reads_does_not_stop_the_daemon() {
-    let broker = Broker::emulator();
+    let broker = Broker::embedded().await;
     let subscription = broker.subscription().await;
     let messages: Vec<_> = (0..EVENTS).map(|number| chat_message(&format!("e{number}"))).collect();
     subscription.publish(&messages).await;
     let listen = ports::free();
     let settings = [
-        format!("pubsub.subscription=projects/{}/subscriptions/{}", subscription.project, subscription.name),
+        format!("pubsub.subscription={}", subscription.name),
         format!("pubsub.endpoint=http://{}", broker.address()),
         "store.backend=memory".to_owned(),
         "handler.kind=echo".to_owned(),
