@@ -94,7 +94,8 @@ async fn it_goes_on_with_what_is_triggered_until_a_signal_ends_it() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
-    let invitation = line_with(&mut lines, "bellhop trigger").await;
+    let mut seen = Vec::new();
+    let invitation = read_until(&mut lines, &mut seen, |seen| matching(seen, "bellhop trigger").pop()).await;
 
     let words: Vec<&str> = invitation.split_whitespace().collect();
     let (name, host) = words[0].split_once('=').unwrap();
@@ -106,23 +107,32 @@ async fn it_goes_on_with_what_is_triggered_until_a_signal_ends_it() {
         .await
         .unwrap();
     assert!(trigger.status.success(), "{trigger:?}");
-    line_with(&mut lines, "  handled  ").await;
+    // The one event of the plan may be handled before or after the invitation.
+    read_until(&mut lines, &mut seen, |seen| (matching(seen, "  handled  ").len() == 2).then_some(())).await;
     let pid = i32::try_from(demo.id().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
 
-    line_with(&mut lines, "distinct          2").await;
+    read_until(&mut lines, &mut seen, |seen| matching(seen, "distinct          2").pop()).await;
     assert!(demo.wait().await.unwrap().success());
 }
 
-/// The next line that has `part` in it. The one event of the plan may be handled before or after the invitation.
-async fn line_with(lines: &mut Lines<BufReader<ChildStdout>>, part: &str) -> String {
+fn matching(seen: &[String], part: &str) -> Vec<String> {
+    seen.iter().filter(|line| line.contains(part)).cloned().collect()
+}
+
+/// Reads on until what was seen so far holds what is looked for.
+async fn read_until<T>(
+    lines: &mut Lines<BufReader<ChildStdout>>,
+    seen: &mut Vec<String>,
+    found: impl Fn(&[String]) -> Option<T>,
+) -> T {
     let looking = async {
         loop {
-            let line = lines.next_line().await.unwrap().expect("more lines");
-            if line.contains(part) {
-                return line;
+            if let Some(found) = found(seen) {
+                return found;
             }
+            seen.push(lines.next_line().await.unwrap().unwrap_or_else(|| panic!("no more lines after {seen:#?}")));
         }
     };
-    timeout(Duration::from_secs(30), looking).await.unwrap_or_else(|_| panic!("no line with {part:?}"))
+    timeout(Duration::from_secs(60), looking).await.expect("the line in time")
 }

@@ -281,7 +281,9 @@ async fn a_running_stream_whose_server_goes_away_does_not_spin() {
     let (before, begun) = (street.visits(), Wall::now());
     eventually("the probe to fail thrice", || opened.requests("probe", "unreachable") >= 4).await;
     let visits = street.visits() - before;
-    assert!(visits < 30, "{visits} connections in {:?}", begun.elapsed());
+    // A stream that spins opens hundreds of connections a second; a busy machine takes longer for the same few.
+    let few = 30.0 + 20.0 * begun.elapsed().as_secs_f64();
+    assert!((visits as f64) < few, "{visits} connections in {:?}", begun.elapsed());
     street.becomes(Door::Emulator);
     subscription.publish(["b"]).await;
 
