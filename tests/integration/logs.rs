@@ -30,8 +30,10 @@ async fn a_log_that_nobody_reads_does_not_stop_the_daemon() {
     let command = clean(&mut command).arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     let mut daemon = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
 
+    // A daemon that is frozen takes the connection and never answers.
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(5)).build().expect("a client");
     eventually("all events to be handled", SOON, async || {
-        let metrics = reqwest::get(format!("http://127.0.0.1:{listen}/metrics")).await.ok()?.text().await.ok()?;
+        let metrics = client.get(format!("http://127.0.0.1:{listen}/metrics")).send().await.ok()?.text().await.ok()?;
         let done: f64 = Scrape::parse(&metrics).sum("bellhop_events_finished_total", &[("outcome", "done")]);
         when(done >= f64::from(EVENTS))
     })
