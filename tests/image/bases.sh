@@ -8,6 +8,8 @@ build_image=$1
 runtime_image=$2
 folder=$3
 suite=bookworm
+# Of distroless' own user.
+home=home/nonroot
 
 # What distroless/cc is made of; no shell, no package manager among it.
 packages=(base-files netbase tzdata libc6 libgcc-s1 libstdc++6 libgomp1 libssl3)
@@ -44,20 +46,20 @@ fi
 
 if ! exists "$runtime_image"; then
   source=$(buildah from --pull-never "$build_image")
-  buildah run "$source" -- sh -euc 'apt-get update -qq; mkdir /packages; cd /packages; apt-get download -qq "$@"; for one in *.deb; do dpkg-deb --extract "$one" /runtime; done' \
+  buildah run "$source" -- sh -euc 'apt-get update -qq; mkdir /packages; cd /packages; apt-get download -qq -o APT::Sandbox::User=root "$@"; for one in *.deb; do dpkg-deb --extract "$one" /runtime; done' \
     sh "${packages[@]}" >"$folder/apt.log"
   files=$(buildah mount "$source")
   runtime=$files/runtime
   install -d --mode=1777 "$runtime/tmp"
   install -d "$runtime/etc/ssl/certs"
-  install -d --owner=65532 --group=65532 --mode=700 "$runtime/home/nonroot"
+  install -d --owner=65532 --group=65532 --mode=700 "$runtime/$home"
   cp "$files/etc/ssl/certs/ca-certificates.crt" "$runtime/etc/ssl/certs/"
-  printf '%s\n' root:x:0:0:root:/root:/sbin/nologin nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin >"$runtime/etc/passwd"
+  printf '%s\n' root:x:0:0:root:/root:/sbin/nologin "nonroot:x:65532:65532:nonroot:/$home:/sbin/nologin" >"$runtime/etc/passwd"
   printf '%s\n' root:x:0: nonroot:x:65532: >"$runtime/etc/group"
 
   base=$(buildah from scratch)
   fill "$base" "$runtime"
-  buildah config --user 65532 --workingdir /home/nonroot \
+  buildah config --user 65532 --workingdir "/$home" \
     --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt "$base"
   buildah commit --quiet --rm "$base" "$runtime_image" >/dev/null
   buildah rm "$source" >/dev/null
