@@ -109,13 +109,13 @@ async fn run(broker: Broker, on_unknown: &str) -> (World, Vec<Kill>) {
     for replica in &mut replicas {
         replica.drain().await;
     }
-    answer_what_the_dead_left(&world, &mut replicas[0]).await;
+    answer_what_is_left(&world, &mut replicas[0]).await;
     (world, kills)
 }
 
-/// A replica that was killed between settling an event and acking its message leaves a message that comes back when its
-/// lease is over, perhaps after all events are settled and nobody pulls any more. Whoever gets it acks it.
-async fn answer_what_the_dead_left(world: &World, replica: &mut Bellhop) {
+/// When all events are settled, a message of one may still be with nobody: its replica was killed after the settle and
+/// before the ack, or was drained while it kept the message beside another replica's claim. Whoever gets it acks it.
+async fn answer_what_is_left(world: &World, replica: &mut Bellhop) {
     let left = world.subscription.leftovers().await.into_iter().filter_map(|left| left.message);
     let left: Vec<_> = left.map(|message| Message { data: message.data, attributes: message.attributes }).collect();
     if left.is_empty() {
