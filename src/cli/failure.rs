@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::{Exit, Output, output};
-use crate::{app::NotReady, config::Problems};
+use crate::{app::NotReady, config::Problems, source::pubsub::RequestError};
 
 /// A command failed in a way that has its own exit code.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,18 @@ impl Failure {
     #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// Pub/Sub did not do what was asked; `not_found` says what to do about a missing topic or subscription.
+    #[must_use]
+    pub fn of_request(error: RequestError, not_found: &str) -> Self {
+        let message = error.to_string();
+        match error {
+            RequestError::Unclear(_) => Self::usage(message),
+            RequestError::NotFound(_) => Self::new(Exit::NotFound, "not_found", message).hint(not_found),
+            RequestError::Unreachable(_) => Self::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
+            RequestError::Refused { advice, .. } => Self::new(Exit::Failed, "failed", message).hint(advice),
+        }
     }
 
     /// Adds what to do.

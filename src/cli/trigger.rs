@@ -15,7 +15,7 @@ use super::{Exit, Failure, Output, Settings, output};
 use crate::{
     config::Profile,
     event::{self, Basis, RawEvent, sample},
-    source::pubsub::{PublishError, Topic},
+    source::pubsub::{RequestError, Topic},
 };
 
 /// Published at once when no rate is given.
@@ -116,7 +116,7 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
     }
     match failed {
         None => Ok(Exit::Ok),
-        Some(error) if rows.is_empty() => Err(explain(error)),
+        Some(error) if rows.is_empty() => Err(explain(error).into()),
         Some(error) => {
             let message = format!("{} of {} messages were published: {error}", rows.len(), events.len());
             Err(Failure::new(Exit::Partly, "partly_published", message).into())
@@ -151,7 +151,7 @@ fn prepare(args: &Args, picked: &[Picked]) -> Result<Vec<Prepared>, Failure> {
 }
 
 /// Publishes in order until one fails; gives what was published, and why it is not all.
-async fn publish(topic: &Topic, events: &[Prepared], rate: Option<f64>) -> (Vec<Row>, Option<PublishError>) {
+async fn publish(topic: &Topic, events: &[Prepared], rate: Option<f64>) -> (Vec<Row>, Option<RequestError>) {
     let mut rows = Vec::new();
     let mut ticks = rate.map(|rate| time::interval(Duration::from_secs_f64(1.0 / rate)));
     if let Some(ticks) = &mut ticks {
@@ -229,18 +229,8 @@ fn list(form: Output) -> String {
     output::table(&rows)
 }
 
-fn explain(error: PublishError) -> anyhow::Error {
-    let message = error.to_string();
-    let failure = match error {
-        PublishError::Unclear(_) => Failure::usage(message),
-        PublishError::NotFound(_) => {
-            let hint = "on an emulator, --create makes topic and subscription";
-            Failure::new(Exit::NotFound, "not_found", message).hint(hint)
-        }
-        PublishError::Unreachable(_) => Failure::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
-        PublishError::Refused { .. } => Failure::new(Exit::Failed, "failed", message),
-    };
-    failure.into()
+fn explain(error: RequestError) -> Failure {
+    Failure::of_request(error, "on an emulator, --create makes topic and subscription")
 }
 
 #[cfg(test)]

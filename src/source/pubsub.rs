@@ -25,6 +25,7 @@ mod publishing;
 mod pulse;
 mod reader;
 mod reason;
+mod request_error;
 mod supervisor;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -53,8 +54,9 @@ use self::{
 pub use self::{
     config::{Config, Problem},
     endpoint::{Endpoint, EndpointError},
-    peek::{GivenBack, Peek, PeekError},
-    publishing::{PublishError, Topic},
+    peek::{GivenBack, Peek},
+    publishing::Topic,
+    request_error::RequestError,
 };
 use super::{Delivery, Source, SourceError};
 use crate::{clock::Clock, metrics::Metrics};

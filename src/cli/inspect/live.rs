@@ -8,7 +8,7 @@ use crate::{
     config::{self, Profile},
     event,
     shutdown::Shutdown,
-    source::pubsub::{GivenBack, Peek, PeekError},
+    source::pubsub::{GivenBack, Peek, RequestError},
 };
 
 /// Peeks at `most` messages. The first signal ends it in order: what was read is shown and given back.
@@ -119,13 +119,6 @@ fn tell(back: GivenBack, subscription: &str, max_attempts: Option<u32>) -> Strin
     text
 }
 
-fn explain(error: PeekError) -> Failure {
-    let message = error.to_string();
-    match error {
-        PeekError::Unclear(_) => Failure::usage(message),
-        PeekError::NotFound(_) => Failure::new(Exit::NotFound, "not_found", message)
-            .hint("name it with --subscription, or correct pubsub.project and pubsub.subscription"),
-        PeekError::Unreachable(_) => Failure::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
-        PeekError::Refused { advice, .. } => Failure::new(Exit::Failed, "failed", message).hint(advice),
-    }
+fn explain(error: RequestError) -> Failure {
+    Failure::of_request(error, "name it with --subscription, or correct pubsub.project and pubsub.subscription")
 }
