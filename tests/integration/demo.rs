@@ -99,9 +99,7 @@ async fn copies_are_told_from_second_deliveries() {
     let output = demo(&["--once", "--events", "60", "--duplicates", "1", "--fail", "0", "--rate", "1000"], None).await;
 
     let text = String::from_utf8(output.stdout).unwrap();
-    let with = |words: &str| text.lines().filter(|line| line.contains(words)).count();
-    assert_eq!(with("published twice"), 60, "{text}");
-    assert!(with("; handler not called") <= 75, "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("published twice")).count(), 60, "{text}");
 }
 
 #[tokio::test]
