@@ -350,6 +350,26 @@ mod tests {
     }
 
     #[test]
+    fn a_message_with_the_id_of_another_and_other_content_is_no_copy() {
+        let told = |types: &str| {
+            let text = std::fs::read_to_string(fixture("38-classic-app-home")).unwrap().replace('\n', "");
+            let one = text.replace("APP_HOME", types);
+            inspect_with(&["-"], &format!("{one}\n{}\n", one.replace("\"user\": {", "\"more\": 1, \"user\": {"))).1
+        };
+
+        let handled = told("SUBMIT_FORM");
+        assert!(handled.contains("One id, but different content: 2 messages"), "{handled}");
+        assert!(
+            handled.contains("\n  -:2: one id, but different content: it goes to quarantine as a mismatch\n"),
+            "{handled}"
+        );
+        assert!(handled.contains("\n    more (copies of one event agree in this)\n"), "{handled}");
+        let skipped = told("APP_HOME");
+        assert!(skipped.contains("Each message is skipped by a built-in rule (events.skip_app_home)."), "{skipped}");
+        assert!(skipped.contains("\n  -:2: one id, but different content\n"), "{skipped}");
+    }
+
+    #[test]
     fn collisions_are_mismatches_and_splits() {
         let text = std::fs::read_to_string(fixture("01-classic-message-dm")).unwrap();
         let mut forged: Value = serde_json::from_str(&text).unwrap();

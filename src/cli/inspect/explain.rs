@@ -137,9 +137,10 @@ impl Copy {
         Self { label: label.to_owned(), is_true, same_bytes, others }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, is_skipped: bool) -> String {
         let Some(others) = &self.others else { return format!("  {}: not compared\n", printable(&self.label)) };
         let verdict = match (self.is_true, self.same_bytes, others.is_empty()) {
+            (false, ..) if is_skipped => "one id, but different content",
             (false, ..) => "one id, but different content: it goes to quarantine as a mismatch",
             (true, _, true) => "a copy; nothing differs",
             (true, true, false) => "a copy, with the same payload; what differs is no part of the id",
@@ -189,7 +190,8 @@ impl Group {
         let messages = counted(self.copies.len() + self.more + 1, "message");
         let mut text = format!("\n{about}: {messages} have the id {}.{then}\n", self.id);
         text += &format!("  {}: the first\n", printable(&self.label));
-        text.extend(self.copies.iter().map(Copy::text));
+        let is_skipped = matches!(fate, Some(Fate::Skipped(_)));
+        text.extend(self.copies.iter().map(|copy| copy.text(is_skipped)));
         if self.more > 0 {
             text += &format!("  and {} more\n", self.more);
         }
