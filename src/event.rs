@@ -4,6 +4,7 @@ mod addon;
 mod canonical;
 mod chat;
 mod cloudevent;
+mod compare;
 mod decode;
 mod document;
 mod id;
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use compare::{Comparison, Listed, Other, Part, Why, behind, compare};
 pub use decode::decode;
 pub use id::Fields;
 

@@ -58,19 +58,24 @@ impl Failure {
         self.hint = hint.into();
         self
     }
+
+    /// As stderr gets it, without the line end.
+    #[must_use]
+    pub(super) fn text(&self, form: Output) -> String {
+        let Self { code, message, hint, .. } = self;
+        if form == Output::Json {
+            return json!({"error": {"code": code, "message": message, "hint": hint}}).to_string();
+        }
+        let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
+        format!("error: {}{hint}", output::printable(message))
+    }
 }
 
 /// Tells an error on stderr, as JSON where the user asked for JSON, and gives the exit code.
 pub(super) fn report(error: &anyhow::Error, form: Output) -> Exit {
     let failure = explain(error);
-    let text = if form == Output::Json {
-        json!({"error": {"code": failure.code, "message": failure.message, "hint": failure.hint}}).to_string()
-    } else {
-        let hint = if failure.hint.is_empty() { String::new() } else { format!("\nhint: {}", failure.hint) };
-        format!("error: {}{hint}", output::printable(&failure.message))
-    };
     // Nobody is left to hear of a closed stderr.
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", failure.text(form)));
     failure.exit
 }
 

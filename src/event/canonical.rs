@@ -92,7 +92,7 @@ pub(super) struct Scrub {
 }
 
 /// Keys whose values are looked up when an event is sent, rotate, or are credentials. Never part of an identity.
-fn is_volatile(key: &[u8]) -> bool {
+pub(super) fn is_volatile(key: &[u8]) -> bool {
     matches!(
         key,
         b"token"

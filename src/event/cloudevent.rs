@@ -213,7 +213,8 @@ impl CloudEvent<'_> {
 }
 
 impl Data<'_> {
-    fn value(&self) -> Option<Value<'_>> {
+    /// As JSON, when it is that.
+    pub(super) fn value(&self) -> Option<Value<'_>> {
         match self {
             Self::Part(value, _) => Some(*value),
             Self::Own(document) => Some(document.root()),
@@ -230,7 +231,8 @@ impl Data<'_> {
         }
     }
 
-    fn digest(&self) -> Option<[u8; 32]> {
+    /// SHA-256 of its canonical bytes.
+    pub(super) fn digest(&self) -> Option<[u8; 32]> {
         match self {
             Self::Absent => None,
             Self::Part(value, _) => Some(digest(*value, Scrub::default())),

@@ -7,7 +7,6 @@ use super::{
     canonical::{Canon, Hash, Scrub, Sink, hash, hex_text},
     chat::{self, Interaction},
     cloudevent::{self, CloudEvent},
-    document::{Document, Value},
     id::Fields,
     timestamp::Instant,
     unwrap::{Unwrapped, unwrap},
@@ -18,21 +17,37 @@ use super::{
 /// Work is bounded by the size of the input: at most five parses, 127 levels, one pass per hash.
 #[must_use]
 pub fn decode(raw: &Arc<RawEvent>) -> Event {
-    let mut unwrapped = unwrap(raw);
-    let envelope = unwrapped.envelope.take();
-    let (attributes, message_id) = match &envelope {
+    let unwrapped = unwrap(raw);
+    let (attributes, message_id) = facts(raw, &unwrapped);
+    match recognise(attributes, &unwrapped) {
+        Recognised::CloudEvent(event) => of_cloudevent(raw, event, message_id),
+        Recognised::Interaction(interaction) => of_interaction(raw, &interaction, &unwrapped, message_id),
+        Recognised::Opaque => opaque(raw, attributes, message_id),
+    }
+}
+
+/// What an event is.
+pub(super) enum Recognised<'d> {
+    CloudEvent(CloudEvent<'d>),
+    Interaction(Interaction<'d>),
+    Opaque,
+}
+
+/// The attributes and the message id that count: those of a push envelope stand for those of the delivery.
+pub(super) fn facts<'d>(raw: &'d RawEvent, unwrapped: &'d Unwrapped) -> (&'d BTreeMap<String, String>, &'d str) {
+    match &unwrapped.envelope {
         Some(envelope) => (&envelope.attributes, &*envelope.message_id),
         None => (&raw.attributes, &*raw.message_id),
-    };
+    }
+}
+
+/// Tries the shapes in their order.
+pub(super) fn recognise<'d>(attributes: &BTreeMap<String, String>, unwrapped: &'d Unwrapped) -> Recognised<'d> {
     let document = unwrapped.document.as_ref();
     if let Some(event) = cloudevent::recognise(attributes, &unwrapped.body, document) {
-        return of_cloudevent(raw, event, message_id);
+        return Recognised::CloudEvent(event);
     }
-    let root = document.map(Document::root);
-    match root.and_then(|root| Some((root, chat::recognise(root)?))) {
-        Some((root, interaction)) => of_interaction(raw, root, &interaction, &unwrapped, message_id),
-        None => opaque(raw, attributes, message_id),
-    }
+    document.and_then(|document| chat::recognise(document.root())).map_or(Recognised::Opaque, Recognised::Interaction)
 }
 
 fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -> Event {
@@ -56,7 +71,6 @@ fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -
 
 fn of_interaction(
     raw: &Arc<RawEvent>,
-    root: Value<'_>,
     interaction: &Interaction<'_>,
     unwrapped: &Unwrapped,
     message_id: &str,
@@ -69,7 +83,7 @@ fn of_interaction(
         basis,
         shape: interaction.shape,
         event_type: shown(&interaction.event_type),
-        fingerprint: fingerprint(interaction.echoes_card(), |canon| canon.value(root)),
+        fingerprint: fingerprint(interaction.echoes_card(), |canon| canon.value(interaction.root)),
         time: time.and_then(Instant::to_utc),
         key_time_ms: time.map_or(0, Instant::key_millis),
         chat: interaction.view(),

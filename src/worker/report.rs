@@ -18,6 +18,8 @@ use crate::{
 /// What happened to an event, for whoever watches (the demo's terminal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
+    /// It is the first copy this process holds, and its attempt begins.
+    Taken,
     /// A rule skipped it.
     Skipped,
     /// The handler did its work.
@@ -73,8 +75,9 @@ impl Reporter {
         self.tell(event, Happening::Skipped);
     }
 
-    /// What is odd about an event that will be handled like any other.
+    /// An attempt begins; what is odd about an event that will be handled like any other.
     pub(super) fn noticed(&self, event: &Event, repeat: bool) {
+        self.tell(event, Happening::Taken);
         if repeat {
             self.metrics.events_suspected_duplicate.with_label_values(&[event.type_label()]).inc();
             debug!(event_id = %event.id, event_type = event.type_label(), "Like another event of the last two minutes");

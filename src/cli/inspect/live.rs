@@ -2,7 +2,7 @@
 
 use std::{io::Write, sync::Arc, time::Duration};
 
-use super::{super::output::printable, Args, Sink, sink};
+use super::{super::output::printable, Args, Sink, fate::Fates, sink};
 use crate::{
     cli::{Exit, Failure, Settings, Signals},
     config::{self, Profile},
@@ -50,7 +50,7 @@ async fn peek(
     let mut peek = opened.map_err(explain)?;
     let subscription = peek.subscription().to_owned();
     let scope = [&args.scope, &config.claims.scope, &subscription].into_iter().find(|scope| !scope.is_empty());
-    let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str));
+    let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str), Fates::new(config));
 
     // Whatever goes wrong from here on, what was read goes back.
     let shown = show(&mut peek, args.wait, &mut *sink, shutdown, out).await;
