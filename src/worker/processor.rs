@@ -97,7 +97,7 @@ impl Processor {
             }
             Answer::Quarantined(reason) => {
                 admission.report(attempt.key, None, Some(true), &self.intake);
-                self.report.found_in_quarantine(&attempt.event, reason);
+                self.report.found_in_quarantine(&attempt, reason);
                 attempt.flight.ack().await;
             }
             Answer::Wait(wake_in, why) => {
