@@ -96,6 +96,9 @@ impl Reporter {
 
     pub(super) fn mine(&self, event: &Event, claim: &Claim) {
         self.claimed(event, if claim.lost > 0 { "takeover" } else { "claimed" });
+        if claim.cut_by_drain {
+            self.metrics.drain_aborted.inc();
+        }
     }
 
     pub(super) fn duplicate(&self, event: &Event) {
@@ -127,7 +130,6 @@ impl Reporter {
 
     pub(super) fn store_trouble(&self, event: &Event, error: &StoreError) {
         self.claimed(event, "error");
-        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         match error {
             StoreError::Refused(_) => {
                 error!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(),
@@ -140,7 +142,6 @@ impl Reporter {
     }
 
     pub(super) fn settle_trouble(&self, event: &Event, error: &StoreError) {
-        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         warn!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(), "Outcome is not confirmed yet; the delivery is held");
     }
 
@@ -183,7 +184,8 @@ impl Reporter {
             Outcome::Retry { after, note, .. } => {
                 let after_ms = u64::try_from(after.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
                 warn!(event_id = %event.id, event_type = event.type_label(), space, %rule, on_unknown, attempt = number,
-                    epoch = claim.epoch, outcome = label, duration_ms, after_ms, why = note.as_str(), "Event {} will be tried again", event.id);
+                    epoch = claim.epoch, outcome = label, duration_ms, after_ms, why = note.as_str(),
+                    "Event {} will be tried again", event.id);
             }
             Outcome::Quarantine { reason, detail, .. } => {
                 self.ended(event, number);

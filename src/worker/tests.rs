@@ -2,10 +2,11 @@
 
 mod answers;
 mod failures;
+mod measures;
 mod stopping;
 mod store;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -19,11 +20,11 @@ use crate::{
     claim::{Key, Lease, State},
     clock::Clock,
     event::{RawEvent, decode},
-    metrics::Metrics,
+    metrics::{Metrics, tests::undeclared},
     retry::{self, Backoff},
     rule::{Action, Match, OnUnknown, Pattern, Rule, Rules},
     shutdown::Shutdown,
-    store::{ClaimLog, ClaimStore},
+    store::{ClaimLog, ClaimStore, memory::MemoryStore},
     testing::{
         clock::TestClock,
         faults::{Fault, FaultStore, Method},
@@ -42,7 +43,7 @@ struct Bench {
     log: AckLog,
     handler: ScriptedHandler,
     store: Arc<FaultStore>,
-    claims: Arc<dyn ClaimLog>,
+    claims: Arc<MemoryStore>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
     shutdown: Shutdown,
@@ -86,12 +87,14 @@ impl Setup {
 
     fn start(self) -> Bench {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::starting_at(start_of_time()));
+        let retention = Duration::from_secs(10 * 86_400);
+        let memory = Arc::new(MemoryStore::new(Lease::new(LEASE), retention, Arc::clone(&clock)));
+        self.start_on(memory, clock)
+    }
+
+    /// A process on a store that another one used before.
+    fn start_on(self, memory: Arc<MemoryStore>, clock: Arc<dyn Clock>) -> Bench {
         let lease = Lease::new(LEASE);
-        let memory = Arc::new(crate::store::memory::MemoryStore::new(
-            lease,
-            Duration::from_secs(10 * 86_400),
-            Arc::clone(&clock),
-        ));
         let store = Arc::new((self.faults)(FaultStore::new(Arc::clone(&memory) as Arc<dyn ClaimStore>)));
         let handler = ScriptedHandler::new(self.acts);
         let metrics = Metrics::new().unwrap();
@@ -177,6 +180,7 @@ impl Bench {
     async fn stop(self) -> (Drained, Vec<String>) {
         self.shutdown.stop();
         let drained = self.running.await.unwrap();
+        assert_eq!(undeclared(&self.metrics), BTreeSet::new());
         (drained, self.log.answers())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     claim::{Budget, Claim},
     handler::{Handled, HandlerError},
-    outcome::{Certainty, Detail, Note, Outcome, Reason},
+    outcome::{CUT_BY_DRAIN, Certainty, Detail, Note, Outcome, Reason},
     retry::Backoff,
 };
 
@@ -80,8 +80,8 @@ impl Terms {
             Verdict::Answered(Err(error)) => self.failed(error),
             Verdict::TimedOut => self.unknown("handler did not answer in time", Detail::default(), Certainty::Open),
             Verdict::Panicked => self.unknown("handler panicked", Detail::default(), Certainty::Over),
-            Verdict::Drained if self.strict => self.unknown("cut by a drain", Detail::default(), Certainty::Open),
-            Verdict::Drained => self.hand_back("cut by a drain"),
+            Verdict::Drained if self.strict => self.unknown(CUT_BY_DRAIN, Detail::default(), Certainty::Open),
+            Verdict::Drained => self.hand_back(CUT_BY_DRAIN),
             Verdict::Fenced => self.hand_back("lease lost"),
             Verdict::NotCalled => Outcome::Retry {
                 counts: false,
