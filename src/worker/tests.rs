@@ -48,6 +48,18 @@ struct Bench {
     clock: Arc<dyn Clock>,
     shutdown: Shutdown,
     running: JoinHandle<Drained>,
+    _labels: Labels,
+}
+
+/// Fails the test that used a label's value that nobody declared.
+struct Labels(Metrics);
+
+impl Drop for Labels {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(undeclared(&self.0), BTreeSet::new());
+        }
+    }
 }
 
 struct Setup {
@@ -123,7 +135,19 @@ impl Setup {
         let worker = Worker::new(parts, "fed", shutdown.clone());
         #[expect(clippy::disallowed_methods, reason = "the test awaits the handle")]
         let running = tokio::spawn(async move { worker.run(Box::new(source)).await.unwrap() });
-        Bench { feed, log: AckLog::default(), handler, store, claims: memory, metrics, clock, shutdown, running }
+        let _labels = Labels(metrics.clone());
+        Bench {
+            feed,
+            log: AckLog::default(),
+            handler,
+            store,
+            claims: memory,
+            metrics,
+            clock,
+            shutdown,
+            running,
+            _labels,
+        }
     }
 }
 
@@ -180,7 +204,6 @@ impl Bench {
     async fn stop(self) -> (Drained, Vec<String>) {
         self.shutdown.stop();
         let drained = self.running.await.unwrap();
-        assert_eq!(undeclared(&self.metrics), BTreeSet::new());
         (drained, self.log.answers())
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tracing_subscriber::fmt;
 
 use super::*;
+use crate::metrics::labels::CLAIM_RESULTS;
 
 /// How many calls took at most this share of their timeout.
 fn at_most(shares: &Histogram, share: f64) -> u64 {
@@ -65,6 +66,41 @@ async fn what_a_drain_cut_is_counted_by_who_claims_the_event_next() {
     // The process that cut it has nobody left to show it to.
     assert_eq!((cut.metrics.drain_aborted.get(), next.metrics.drain_aborted.get()), (0, 1));
     next.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_to_a_claim_is_counted_under_its_own_name() {
+    let dies = Setup::acts([Act::Hang]).start();
+    dies.deliver(1, "m1");
+    dies.calls(1).await;
+    let dies_too = Setup::acts([Act::Hang]).strict().start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+    dies_too.deliver(2, "m2");
+    dies_too.calls(1).await;
+    dies.store.set_down(true);
+    dies_too.store.set_down(true);
+    time::sleep(LEASE * 2).await;
+    let runs = Setup::acts([Act::Hang]).start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+    runs.deliver(4, "m4");
+    runs.calls(1).await;
+    let setup = Setup { faults: |store| store.on_claim(Fault::BeforeWrite), ..Setup::acts([Act::Succeed, Act::Fail]) };
+    let lives = setup.start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+
+    lives.deliver(1, "lost");
+    lives.deliver(2, "lost, strict");
+    lives.answers(2).await;
+    lives.deliver(3, "new");
+    lives.answers(3).await;
+    lives.deliver(1, "settled");
+    lives.deliver(3, "early");
+    lives.answers(5).await;
+    lives.deliver(4, "runs elsewhere");
+    time::sleep(Duration::from_secs(1)).await;
+
+    let counted = |result| lives.metrics.events_claimed.with_label_values(&["MESSAGE", result]).get();
+    for result in CLAIM_RESULTS {
+        assert!(counted(result) > 0, "{result}");
+    }
+    assert_eq!((counted("takeover"), counted("quarantined"), counted("duplicate")), (1, 1, 1));
 }
 
 #[derive(Clone, Default)]
