@@ -307,12 +307,19 @@ const OTHER_LABELS: [&str; 23] = [
     "google.workspace.events.subscription.v1.suspended",
 ];
 
+/// The label of a type that is in no list.
+const UNLISTED: &str = "other";
+
+/// Everything that [`Event::type_label`] can be.
+pub fn type_labels() -> impl Iterator<Item = &'static str> {
+    INTERACTION_TYPES.into_iter().chain(OTHER_LABELS).chain([UNLISTED])
+}
+
 impl Event {
     /// The type, out of a closed set; `other` for what is not in it.
     #[must_use]
     pub fn type_label(&self) -> &'static str {
-        let mut labels = INTERACTION_TYPES.into_iter().chain(OTHER_LABELS);
-        labels.find(|label| *label == self.event_type).unwrap_or("other")
+        type_labels().find(|label| *label == self.event_type).unwrap_or(UNLISTED)
     }
 
     /// The body without redirect URLs and authorisation objects, wherever they stand. Everything else stays byte for

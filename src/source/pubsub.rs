@@ -17,6 +17,7 @@ mod config;
 mod endpoint;
 mod generation;
 mod health;
+mod held;
 mod inlet;
 mod notice;
 mod peek;
@@ -124,6 +125,7 @@ impl PubsubSource {
         let inlet = Arc::new(Inlet {
             budget: Arc::clone(&budget),
             answers: Arc::clone(&answers),
+            held: Arc::default(),
             deliveries: sender,
             stopping: stopping.clone(),
             metrics: metrics.clone(),

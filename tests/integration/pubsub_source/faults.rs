@@ -209,3 +209,23 @@ async fn a_silent_stream_is_replaced_and_the_old_handles_still_answer() {
     eventually("every stream to be closed", || counts().streams == 0).await;
     assert_eq!(counts().unacked, 0);
 }
+
+#[tokio::test]
+async fn a_message_that_comes_again_while_it_is_held_counts_as_an_expired_lease() {
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    // The client extends, and takes the server's word that it did.
+    server.faults().swallow_share(Method::ModifyAckDeadline, 1.0);
+    let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+    subscription.publish(["a"]).await;
+    let held = opened.next().await;
+    assert_eq!(opened.metrics.pubsub_lease_expirations.get(), 0);
+
+    let again = opened.next().await;
+
+    assert_eq!((text(&again), &again.raw.message_id), ("a".to_owned(), &held.raw.message_id));
+    assert_eq!(opened.metrics.pubsub_lease_expirations.get(), 1);
+    again.acker.ack().await;
+    held.acker.ack().await;
+    opened.close().await.unwrap();
+}
