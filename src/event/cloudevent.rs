@@ -221,10 +221,11 @@ fn is_space_event(id: &str) -> bool {
     )
 }
 
-/// The space that a name begins with, as a name.
+/// The space that a name begins with, as a name for the typed view.
 fn space_of(name: &str) -> Option<&str> {
     let space = name.strip_prefix("spaces/")?.split('/').next()?;
-    name.get(.."spaces/".len() + space.len()).filter(|_| !space.is_empty() && space != "-")
+    let name = name.get(.."spaces/".len() + space.len())?;
+    (!space.is_empty() && space != "-" && fits_view(name)).then_some(name)
 }
 
 /// The sender type that all messages of a batch share: a batch with one human in it is not the app's echo.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use bytes::Bytes;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
@@ -157,6 +158,22 @@ fn an_invented_type_is_bounded_and_holds_no_control_characters() {
 
     assert!(event.event_type.len() <= 600 && !event.event_type.contains('\0'), "{}", event.event_type.len());
     assert_eq!(event.chat.user, None);
+}
+
+#[test]
+fn a_space_read_off_an_id_or_a_subject_is_bounded_like_every_name() {
+    let space = |subject: &str, id: &str| {
+        let mut raw = raw("61");
+        raw.data = Bytes::new();
+        raw.attributes.insert("ce-subject".to_owned(), format!("//chat.googleapis.com/spaces/{subject}"));
+        raw.attributes.insert("ce-id".to_owned(), format!("spaces/{id}/spaceEvents/E"));
+        event(raw).chat.space
+    };
+
+    assert_eq!(space("A", "B").as_deref(), Some("spaces/A"));
+    assert_eq!(space("A\n", "B").as_deref(), Some("spaces/B"));
+    assert_eq!(space(&"A".repeat(506), &"B".repeat(505)), Some(format!("spaces/{}", "B".repeat(505))));
+    assert_eq!(space(&"A".repeat(506), "B\0"), None);
 }
 
 #[test]
