@@ -304,17 +304,16 @@ pub(super) fn number_text(value: Value<'_>) -> Option<String> {
     }
 }
 
-/// A string for the typed view.
-pub(super) fn view_text(value: Value<'_>) -> Option<String> {
-    bounded(value.text()?)
-}
-
 /// Longest text of the typed view, in bytes. Names are far shorter; what is longer was made up.
 const MAX_VIEW: usize = 512;
 
 /// Names go to stores, logs and headers: no control characters, no more than a name's length.
-pub(super) fn bounded(text: &str) -> Option<String> {
-    (text.len() <= MAX_VIEW && !has_controls(text)).then(|| text.to_owned())
+pub(super) fn fits_view(text: &str) -> bool {
+    text.len() <= MAX_VIEW && !has_controls(text)
+}
+
+fn bounded(text: &str) -> Option<String> {
+    fits_view(text).then(|| text.to_owned())
 }
 
 /// True when there is a control character in the text.

@@ -87,7 +87,8 @@ impl Reporter {
         if let Some(warning) = event.lifecycle_warning() {
             let warning = warning.as_str();
             self.metrics.workspace_subscription_warnings.with_label_values(&[warning]).inc();
-            let subscription = event.ce_attributes.get("source").map(String::as_str).unwrap_or_default();
+            let attributes = event.ce_attributes();
+            let subscription = attributes.get("source").map(|source| &**source).unwrap_or_default();
             warn!(event_id = %event.id, warning, subscription, "The Workspace Events subscription is {warning}: renew it");
         }
     }

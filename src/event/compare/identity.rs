@@ -213,9 +213,9 @@ fn attributes(a: &Event, b: &Event, parts: &mut Listed<Part>) {
 
 /// Behind field x where no message id is known: the bytes of the event.
 fn body(a: &Side<'_>, b: &Side<'_>, parts: &mut Listed<Part>) {
-    let (first, second) = (summary(&a.unwrapped.body), summary(&b.unwrapped.body));
+    let (first, second) = (summary(a.unwrapped.bytes()), summary(b.unwrapped.bytes()));
     put(parts, "x", "payload, as there is no message id", &first, &second);
-    let documents = (a.unwrapped.document.as_ref(), b.unwrapped.document.as_ref());
+    let documents = (a.unwrapped.document(), b.unwrapped.document());
     if let (Some(first), Some(second)) = documents {
         let mut visit = |found: &Found<'_, '_>| {
             put_with(parts, "x", || told("payload", found));

@@ -70,7 +70,7 @@ fn transport(a: &Side<'_>, b: &Side<'_>, notes: &mut Notes) {
             notes.note(Why::Attribute, || bounded(&plain(&format!("attribute {name}"))));
         }
     }
-    let (first, second) = (&a.event.ce_attributes, &b.event.ce_attributes);
+    let (first, second) = (a.event.ce_attributes(), b.event.ce_attributes());
     for name in first.keys().chain(second.keys()) {
         if first.get(name) != second.get(name) && (in_body(a) || in_body(b)) {
             notes.note(Why::Attribute, || bounded(&plain(&format!("CloudEvent attribute {name}"))));
@@ -129,7 +129,7 @@ fn timed(value: Option<Value<'_>>) -> Option<Vec<u8>> {
 
 /// What stands around the event.
 fn wrapping(side: &Side<'_>) -> &'static str {
-    let (raw, body) = (&side.event.raw.data, &side.unwrapped.body);
+    let (raw, body) = (&side.event.raw.data, side.unwrapped.bytes());
     if side.unwrapped.envelope.is_some() {
         return "in a push envelope";
     }
@@ -138,8 +138,8 @@ fn wrapping(side: &Side<'_>) -> &'static str {
         () if raw == body => "none",
         () if raw.strip_prefix(b"\xef\xbb\xbf") == Some(&body[..]) => "a byte order mark",
         () => match Document::parse(raw.clone()).map(|document| matches!(document.root().kind(), Kind::Text(_))) {
-            Some(true) => "a JSON text in a text",
-            Some(false) | None => "base64",
+            Ok(true) => "a JSON text in a text",
+            Ok(false) | Err(_) => "base64",
         },
     }
 }
