@@ -20,7 +20,7 @@ locals {
         An event has waited for more than ${var.alerts.oldest_unacked.seconds} s. Either nothing takes events, or what takes them does not finish.
 
         1. `kubectl get pods`: do they run, are they ready? `/healthz/ready` names what is wrong.
-        2. `bellhop_intake_paused` above 0: its reason says which brake holds (store, breaker, brake, cap).
+        2. `bellhop_intake_paused` above 0: its reason says what holds it (store, breaker, brake).
         3. All slots busy (`bellhop_handlers_in_flight` = `bellhop_handler_slots`): the handler is slow, or there are too few replicas.
         4. A single event that is tried again and again ages too: look at `bellhop_events_finished_total` by outcome.
       EOT

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 
 import pytest
 import yaml
 
 import helm
+import pods
 import schemas
 from scenarios import KUBES, merge
 from test_values import SCHEMA, VALUES
@@ -64,6 +66,22 @@ def test_every_block_of_values_renders(name, number, block, kube):
     rendered = helm.render(merge(values, block), kube=kube)
 
     assert [problem for document in rendered.objects for problem in schemas.problems(document, kube)] == []
+    assert [problem for spec in filter(None, map(pods.spec_of, rendered.objects)) for problem in pods.not_restricted(spec)] == []
+
+
+def test_the_values_of_the_charts_page_need_nothing_else():
+    (values,) = blocks(helm.CHART / "README.md")
+
+    assert helm.render(values).objects
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_shell(page):
+    for text in re.findall(r"^ *```sh\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE):
+        done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, text + done.stderr
+        for path in re.findall(r"(?<![\w/:])(?:deploy|charts|tests|config)/[\w./-]+", text):
+            assert (helm.ROOT / path).exists(), path
 
 
 def test_what_deployment_arrives_at_needs_nothing_else():

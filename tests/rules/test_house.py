@@ -181,6 +181,15 @@ class Dashboard(unittest.TestCase):
 
         self.assertEqual([name for name in DOCUMENTED if name not in shown], [])
 
+    def test_subscriptions_are_called_as_terraform_calls_them(self):
+        board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+        named = {variable["name"]: variable.get("query") for variable in board["templating"]["list"]}
+        variables = (ROOT / "deploy" / "terraform" / "variables.tf").read_text(encoding="utf-8")
+        default = re.search(r'variable "subscription" {.*?default *= "([^"]+)"', variables, re.DOTALL)[1]
+
+        self.assertEqual(named["subscription"], default)
+        self.assertEqual(named["deadletter"], f"{default}-dead-letter")
+
     def test_every_variable_is_declared_and_used(self):
         text = DASHBOARD.read_text(encoding="utf-8")
         declared = {variable["name"] for variable in json.loads(text)["templating"]["list"]}
