@@ -252,6 +252,11 @@ GUARDS = {
         "config.server.listen 127.0.0.1:8080 is on loopback: probes would miss",
         minimal(config={"server": {"listen": "[::]:8080"}}),
     ),
+    "a rollout that counts as failed while pods drain": (
+        minimal(progressDeadlineSeconds=75, minReadySeconds=5),
+        "progressDeadlineSeconds 75 is not above grace 70 + minReadySeconds 5: a rollout would count as failed while pods drain",
+        minimal(progressDeadlineSeconds=76, minReadySeconds=5),
+    ),
     "a rollout that can not move": (
         minimal(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
         "strategy.rollingUpdate has maxSurge 0 and maxUnavailable 0: no rollout could ever move",

@@ -165,10 +165,10 @@ def test_sigterm_within_the_rendered_grace_loses_nothing(bellhop, emulator, hand
     rendered = helm.render(values)
     grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
     container = worker(rendered)
-    variables = environment(container) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))} | secrets
+    variables = environment(container, secrets) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
     for job in rendered.all("Job"):
         (migration,) = pods.spec_of(job)["containers"]
-        done = run(bellhop, migration["args"], environment(migration) | secrets)
+        done = run(bellhop, migration["args"], environment(migration, secrets))
         assert done.returncode == 0, done.stderr
 
     def start() -> subprocess.Popen:

@@ -39,7 +39,7 @@
 
 {{- define "bellhop.progressDeadlineSeconds" -}}
 {{- if kindIs "string" .Values.progressDeadlineSeconds -}}
-{{- max 600 (add (include "bellhop.graceSeconds" . | int64) 180) -}}
+{{- max 600 (add (include "bellhop.graceSeconds" . | int64) (int64 .Values.minReadySeconds) 180) -}}
 {{- else -}}
 {{- .Values.progressDeadlineSeconds | int64 -}}
 {{- end -}}

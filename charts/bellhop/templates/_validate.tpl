@@ -130,6 +130,11 @@
 {{- if and (gt $grace 600) (not .Values.acknowledgeLongGrace) -}}
 {{- printf "a grace period of %d s is more than the 600 s cluster autoscalers wait on scale-down: set acknowledgeLongGrace=true, and consider the pod annotation cluster-autoscaler.kubernetes.io/safe-to-evict=false\n" $grace -}}
 {{- end -}}
+{{- $deadline := include "bellhop.progressDeadlineSeconds" . | int64 -}}
+{{- $least := add $grace (int64 .Values.minReadySeconds) -}}
+{{- if le $deadline $least -}}
+{{- printf "progressDeadlineSeconds %d is not above grace %d + minReadySeconds %d: a rollout would count as failed while pods drain\n" $deadline $grace (int64 .Values.minReadySeconds) -}}
+{{- end -}}
 {{- if .Values.existingConfigMap -}}
 {{- if $computed -}}
 {{- printf "existingConfigMap hides the timeouts from the chart: give terminationGracePeriodSeconds explicitly\n" -}}
