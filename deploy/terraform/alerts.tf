@@ -1,8 +1,10 @@
 # What only Pub/Sub knows. What bellhop knows itself it exports at /metrics; those alerts come with the Helm chart.
 
 locals {
-  of_subscription = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${google_pubsub_subscription.events.name}\""
-  of_dead_letters = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${google_pubsub_subscription.dead_letter.name}\""
+  # With the project: a metrics scope may hold another subscription of the same name.
+  of_project      = "resource.type = \"pubsub_subscription\" AND resource.labels.project_id = \"${var.project_id}\""
+  of_subscription = "${local.of_project} AND resource.labels.subscription_id = \"${google_pubsub_subscription.events.name}\""
+  of_dead_letters = "${local.of_project} AND resource.labels.subscription_id = \"${google_pubsub_subscription.dead_letter.name}\""
   in_promql       = "monitored_resource=\"pubsub_subscription\",project_id=\"${var.project_id}\",subscription_id=\"${google_pubsub_subscription.events.name}\""
 
   thresholds = {
