@@ -279,6 +279,8 @@ pub struct Claim {
     pub failures: u16,
     /// Times an owner was lost so far.
     pub lost: u16,
+    /// The attempt before this one was cut by a drain.
+    pub cut_by_drain: bool,
     /// Replies stored by an earlier attempt (phase `ReplyPending`).
     pub replies: Vec<StoredReply>,
     /// When this claim must be considered lost unless renewed.

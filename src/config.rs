@@ -34,7 +34,7 @@ pub use self::{
 };
 use crate::{
     claim, event, retry,
-    rule::{self, Rule, Rules},
+    rule::{Rule, Rules},
     source::pubsub,
     worker,
 };
@@ -99,9 +99,8 @@ impl Config {
     /// The rules in the order they are tried: the user's, then the built-in ones.
     #[must_use]
     pub fn rules(&self) -> Rules {
-        let built_in = rule::built_in(&self.events).into_iter().map(|(_, rule)| rule);
-        let rules = self.rule.iter().cloned().chain(built_in).collect();
-        Rules::new(rules, self.handler.timeout, self.handler.on_unknown, &self.retry)
+        let handler = &self.handler;
+        Rules::new(self.rule.clone(), handler.timeout, handler.on_unknown, &self.retry).then_built_in(&self.events)
     }
 
     /// What the worker needs: its section, with a parking lot that leaves the handlers their places.

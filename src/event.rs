@@ -1,9 +1,11 @@
 //! Raw bytes to a decoded event: its kind, its id, its fingerprint.
 
 mod addon;
+mod attributes;
 mod canonical;
 mod chat;
 mod cloudevent;
+mod compare;
 mod decode;
 mod document;
 mod id;
@@ -14,12 +16,14 @@ mod tests;
 mod timestamp;
 mod unwrap;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use attributes::Attributes;
+pub use compare::{Comparison, Listed, Other, Part, Why, behind, compare};
 pub use decode::decode;
 pub use id::Fields;
 
@@ -209,8 +213,8 @@ pub struct Event {
     pub chat: ChatEvent,
     /// The body a handler gets: the unwrapped event byte for byte; for a CloudEvent its `data`.
     pub body: Bytes,
-    /// A CloudEvent's attributes without their `ce-` prefix (`id`, `source`, `type`, …); empty for other shapes.
-    pub ce_attributes: BTreeMap<String, String>,
+    /// A CloudEvent's attributes when they are not those of `raw`: they came in its body, or in an envelope.
+    pub(crate) inner_attributes: Option<BTreeMap<String, String>>,
     /// What the id was made from: shows why two events did or did not merge.
     pub fields: Fields,
 }
@@ -305,12 +309,29 @@ const OTHER_LABELS: [&str; 23] = [
     "google.workspace.events.subscription.v1.suspended",
 ];
 
+/// The label of a type that is in no list.
+const UNLISTED: &str = "other";
+
+/// Everything that [`Event::type_label`] can be.
+pub fn type_labels() -> impl Iterator<Item = &'static str> {
+    INTERACTION_TYPES.into_iter().chain(OTHER_LABELS).chain([UNLISTED])
+}
+
 impl Event {
+    /// A CloudEvent's attributes without their `ce-` prefix (`id`, `source`, `type`, …); empty for other shapes.
+    #[must_use]
+    pub fn ce_attributes(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+        match &self.inner_attributes {
+            Some(inner) => inner.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            None if self.shape == Shape::CloudEvent => Attributes::Binary(&self.raw.attributes).all(),
+            None => BTreeMap::new(),
+        }
+    }
+
     /// The type, out of a closed set; `other` for what is not in it.
     #[must_use]
     pub fn type_label(&self) -> &'static str {
-        let mut labels = INTERACTION_TYPES.into_iter().chain(OTHER_LABELS);
-        labels.find(|label| *label == self.event_type).unwrap_or("other")
+        type_labels().find(|label| *label == self.event_type).unwrap_or(UNLISTED)
     }
 
     /// The body without redirect URLs and authorisation objects, wherever they stand. Everything else stays byte for

@@ -86,7 +86,16 @@ pub enum HandlerError {
         /// What it said.
         detail: Detail,
     },
-    /// Nobody knows: a cut answer, a signal. Timeouts and panics are the caller's to notice.
+    /// It was ended because its deadline came, and its outcome is unknown: nothing of it is running any more. Where
+    /// that can not be known, the caller notices the deadline, as it does a panic.
+    #[error("handler did not end in time: {what}")]
+    TimedOut {
+        /// What happened, without private text.
+        what: String,
+        /// What it said.
+        detail: Detail,
+    },
+    /// Nobody knows: a cut answer, a signal.
     #[error("handler's outcome is unknown: {what}")]
     Unknown {
         /// What happened, without private text.

@@ -3,16 +3,29 @@
 //! Labels come from closed enums only, so the number of series does not grow with traffic. Names and types are pinned
 //! by a test.
 
-use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    core::Collector,
-};
+use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
-use crate::outcome::Reason;
+use self::register::Register;
+use crate::{event::type_labels, outcome::Reason};
+
+pub mod labels;
+mod register;
+#[cfg(test)]
+pub(crate) mod tests;
 
 const QUEUE_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0];
-const HANDLER_SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Up to the longest timeout that can be configured.
+const HANDLER_SECONDS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0,
+    7_200.0, 21_600.0,
+];
+/// Of the timeout that applies to the call, whatever it is: an alert on 0.8 is exact for every timeout.
+const TIMEOUT_SHARES: &[f64] = &[0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+const STORE_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const ACQUIRE_SECONDS: &[f64] = &[0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0];
+/// Up to the most attempts before a dead-letter policy takes an event away.
+const DELIVERY_ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 25.0, 50.0, 100.0];
 
 /// Everything bellhop counts.
 #[derive(Debug, Clone)]
@@ -22,6 +35,8 @@ pub struct Metrics {
     pub shutting_down: IntGauge,
     pub pubsub_messages_received: IntCounterVec,
     pub pubsub_requests: IntCounterVec,
+    pub pubsub_delivery_attempts: Histogram,
+    pub pubsub_lease_expirations: IntCounter,
     pub pubsub_last_message_timestamp: Gauge,
     pub pubsub_outstanding_messages: IntGauge,
     pub pubsub_outstanding_bytes: IntGauge,
@@ -30,6 +45,9 @@ pub struct Metrics {
     pub store_up: IntGauge,
     pub store_info: IntGaugeVec,
     pub db_errors: IntCounterVec,
+    pub db_query_duration: HistogramVec,
+    pub db_acquire_duration: HistogramVec,
+    pub db_pool_connections: IntGaugeVec,
     pub intake_paused: IntGaugeVec,
     pub parked_events: IntGauge,
     pub parked_over_cap: IntCounter,
@@ -51,6 +69,7 @@ pub struct Metrics {
     pub handler_timeout: Gauge,
     pub oldest_running_timestamp: Gauge,
     pub handler_duration: HistogramVec,
+    pub handler_timeout_used: Histogram,
     pub handler_replies_unreadable: IntCounter,
     pub event_queue_delay: HistogramVec,
     pub event_end_to_end: HistogramVec,
@@ -63,7 +82,7 @@ impl Metrics {
     /// # Errors
     /// Only when two collectors share a name.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let new = Build(Registry::new());
+        let new = Register(Registry::new());
         let build = new.gauges("build_info", "Always 1.", &["version", "revision"])?;
         build
             .with_label_values(&[env!("CARGO_PKG_VERSION"), option_env!("BELLHOP_REVISION").unwrap_or("unknown")])
@@ -75,53 +94,113 @@ impl Metrics {
             pubsub_messages_received: new.counters(
                 "pubsub_messages_received_total",
                 "Deliveries received.",
-                &["delivery"],
+                ["delivery"],
+                labels::each(labels::DELIVERIES),
             )?,
             pubsub_requests: new.counters(
                 "pubsub_requests_total",
                 "Answers given to Pub/Sub.",
-                &["operation", "result"],
+                ["operation", "result"],
+                labels::requests(),
+            )?,
+            pubsub_delivery_attempts: new.histogram(
+                "pubsub_delivery_attempts",
+                "What the subscription counts for each delivery.",
+                DELIVERY_ATTEMPTS,
+            )?,
+            pubsub_lease_expirations: new.counter(
+                "pubsub_lease_expirations_total",
+                "Messages that came again while this process still held them.",
             )?,
             pubsub_last_message_timestamp: new
                 .float("pubsub_last_message_timestamp_seconds", "When the last delivery came; 0 = none since start.")?,
             pubsub_outstanding_messages: new.gauge("pubsub_outstanding_messages", "Deliveries not yet answered.")?,
             pubsub_outstanding_bytes: new.gauge("pubsub_outstanding_bytes", "Their payload bytes.")?,
             source_up: new.gauges("source_up", "1 while the source's own probe succeeds.", &["source"])?,
-            source_restarts: new.counters("source_restarts_total", "Streams opened anew.", &["source", "reason"])?,
+            source_restarts: new.counters(
+                "source_restarts_total",
+                "Streams opened anew.",
+                ["source", "reason"],
+                labels::pairs(labels::SOURCES, &labels::SOURCE_REASONS),
+            )?,
             store_up: new.gauge("store_up", "1 while the store answers.")?,
             store_info: new.gauges("store_info", "Always 1.", &["backend"])?,
-            db_errors: new.counters("db_errors_total", "Failed store statements.", &["class"])?,
+            db_errors: new.counters(
+                "db_errors_total",
+                "Failed store operations.",
+                ["class"],
+                labels::each(labels::STORE_ERRORS),
+            )?,
+            db_query_duration: new.histograms(
+                "db_query_duration_seconds",
+                "Store operations, waiting for a connection included.",
+                &["query", "outcome"],
+                STORE_SECONDS,
+            )?,
+            db_acquire_duration: new.histograms(
+                "db_acquire_duration_seconds",
+                "Waiting for a database connection.",
+                &["pool"],
+                ACQUIRE_SECONDS,
+            )?,
+            db_pool_connections: new.gauges("db_pool_connections", "Database connections.", &["pool", "state"])?,
             intake_paused: new.gauges("intake_paused", "1 while no new event is claimed.", &["reason"])?,
             parked_events: new.gauge("parked_events", "Copies waiting in the parking lot.")?,
             parked_over_cap: new.counter("parked_over_cap_total", "Copies nacked because the parking lot was full.")?,
             parked_expired: new.counter("parked_expired_total", "Copies nacked because they had waited too long.")?,
-            claims_lost: new.counters("claims_lost_total", "Claims lost while the handler ran.", &["reason"])?,
+            claims_lost: new.counters(
+                "claims_lost_total",
+                "Claims lost while the handler ran.",
+                ["reason"],
+                labels::each(labels::LOSSES),
+            )?,
             claims_stale: new.gauge("claims_stale", "Running claims whose lease is over.")?,
             claims_stranded: new.gauge("claims_stranded", "Claims that nobody delivers any more.")?,
-            events_claimed: new.counters("events_claimed_total", "Claims by answer.", &["event_type", "result"])?,
+            events_claimed: new.counters(
+                "events_claimed_total",
+                "Claims by answer.",
+                ["event_type", "result"],
+                labels::by_type(&labels::CLAIM_RESULTS),
+            )?,
             events_finished: new.counters(
                 "events_finished_total",
                 "Attempts by outcome.",
-                &["event_type", "outcome"],
+                ["event_type", "outcome"],
+                labels::by_type(&labels::OUTCOMES),
             )?,
-            events_skipped: new.counters("events_skipped_total", "Events a rule skipped.", &["event_type"])?,
+            events_skipped: new.counters(
+                "events_skipped_total",
+                "Events a rule skipped.",
+                ["event_type"],
+                labels::each(type_labels()),
+            )?,
             events_suspected_duplicate: new.counters(
                 "events_suspected_duplicate_total",
                 "Events alike in all but time within two minutes; handled all the same.",
-                &["event_type"],
+                ["event_type"],
+                labels::each(type_labels()),
             )?,
             workspace_subscription_warnings: new.counters(
                 "workspace_subscription_warnings_total",
                 "Notices that a Workspace Events subscription ends or is suspended.",
-                &["warning"],
+                ["warning"],
+                labels::each(labels::WARNINGS),
             )?,
-            quarantined: new.counters("quarantined_total", "Events put in quarantine.", &["reason"])?,
+            quarantined: new.counters(
+                "quarantined_total",
+                "Events put in quarantine.",
+                ["reason"],
+                labels::quarantine_reasons(),
+            )?,
             quarantined_events: new.gauges("quarantined_events", "Open quarantine rows.", &["reason"])?,
             quarantine_oldest_timestamp: new.float(
                 "quarantine_oldest_timestamp_seconds",
                 "When the oldest open quarantine row was written; 0 = none.",
             )?,
-            drain_aborted: new.counter("drain_aborted_total", "Attempts cut by a drain.")?,
+            drain_aborted: new.counter(
+                "drain_aborted_total",
+                "Attempts that a drain had cut, counted by who claims their event next.",
+            )?,
             handlers_in_flight: new.gauge("handlers_in_flight", "Handlers running now.")?,
             handler_slots: new.gauge("handler_slots", "Handlers that may run at once.")?,
             handler_timeout: new.float("handler_timeout_seconds", "The longest handler timeout.")?,
@@ -134,6 +213,11 @@ impl Metrics {
                 "Handler call to verdict.",
                 &["event_type", "outcome"],
                 HANDLER_SECONDS,
+            )?,
+            handler_timeout_used: new.histogram(
+                "handler_timeout_used_ratio",
+                "Handler call to verdict, as a share of the call's timeout.",
+                TIMEOUT_SHARES,
             )?,
             handler_replies_unreadable: new.counter(
                 "handler_replies_unreadable_total",
@@ -164,132 +248,13 @@ impl Metrics {
         &self.registry
     }
 
-    /// A series that never moved must read 0, not be absent: alerts on absent series are silent.
+    /// A gauge that was never set must read 0, not be absent: alerts on absent series are silent.
     fn start_at_zero(&self) {
         for reason in Reason::ALL {
-            self.quarantined.with_label_values(&[reason.as_str()]);
             self.quarantined_events.with_label_values(&[reason.as_str()]);
         }
-        for reason in ["store", "breaker", "brake"] {
+        for reason in labels::PAUSES {
             self.intake_paused.with_label_values(&[reason]);
         }
-        for reason in ["fenced", "expired"] {
-            self.claims_lost.with_label_values(&[reason]);
-        }
-        for warning in ["expiring", "expired", "suspended"] {
-            self.workspace_subscription_warnings.with_label_values(&[warning]);
-        }
-        for delivery in ["first", "redelivered", "unknown"] {
-            self.pubsub_messages_received.with_label_values(&[delivery]);
-        }
-    }
-}
-
-/// Makes collectors and registers them under the prefix.
-struct Build(Registry);
-
-impl Build {
-    fn add<C: Collector + Clone + 'static>(&self, collector: C) -> Result<C, prometheus::Error> {
-        self.0.register(Box::new(collector.clone()))?;
-        Ok(collector)
-    }
-
-    fn opts(name: &str, help: &str) -> Opts {
-        Opts::new(name, help).namespace("bellhop")
-    }
-
-    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-        self.add(IntCounter::with_opts(Self::opts(name, help))?)
-    }
-
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
-        self.add(IntCounterVec::new(Self::opts(name, help), labels)?)
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-        self.add(IntGauge::with_opts(Self::opts(name, help))?)
-    }
-
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
-        self.add(IntGaugeVec::new(Self::opts(name, help), labels)?)
-    }
-
-    fn float(&self, name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
-        self.add(Gauge::with_opts(Self::opts(name, help))?)
-    }
-
-    fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
-        let opts = HistogramOpts::new(name, help).namespace("bellhop").buckets(buckets.to_vec());
-        self.add(Histogram::with_opts(opts)?)
-    }
-
-    fn histograms(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: &[f64],
-    ) -> Result<HistogramVec, prometheus::Error> {
-        let opts = HistogramOpts::new(name, help).namespace("bellhop").buckets(buckets.to_vec());
-        self.add(HistogramVec::new(opts, labels)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// The rows of the metrics table: name, type, labels.
-    fn documented() -> BTreeSet<(String, String, String)> {
-        include_str!("../docs/OPERATIONS.md")
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `bellhop_"))
-            .map(|row| {
-                let cells: Vec<_> = row.split('|').map(str::trim).collect();
-                (format!("bellhop_{}", cells[0].trim_end_matches('`')), cells[1].to_owned(), cells[2].to_owned())
-            })
-            .collect()
-    }
-
-    /// Makes one series of every collector, so that the registry shows it.
-    fn touch(metrics: &Metrics) {
-        metrics.pubsub_requests.with_label_values(&["ack", "sent"]);
-        metrics.source_up.with_label_values(&["pubsub"]);
-        metrics.source_restarts.with_label_values(&["pubsub", "ended"]);
-        metrics.store_info.with_label_values(&["memory"]);
-        metrics.db_errors.with_label_values(&["unknown"]);
-        metrics.events_claimed.with_label_values(&["MESSAGE", "claimed"]);
-        metrics.events_finished.with_label_values(&["MESSAGE", "done"]);
-        metrics.events_skipped.with_label_values(&["MESSAGE"]);
-        metrics.events_suspected_duplicate.with_label_values(&["MESSAGE"]);
-        metrics.handler_duration.with_label_values(&["MESSAGE", "ok"]);
-        metrics.event_queue_delay.with_label_values(&["MESSAGE"]);
-        metrics.event_end_to_end.with_label_values(&["MESSAGE"]);
-    }
-
-    #[test]
-    fn every_metric_is_documented_with_its_type_and_labels_and_the_other_way_round() {
-        let metrics = Metrics::new().unwrap();
-        touch(&metrics);
-
-        let exported = metrics.registry().gather().into_iter().filter(|family| family.name().starts_with("bellhop_"));
-        let exported: BTreeSet<_> = exported
-            .map(|family| {
-                let labels = family.get_metric()[0].get_label().iter().map(|label| label.name().to_owned());
-                let kind = format!("{:?}", family.get_field_type()).to_lowercase();
-                (family.name().to_owned(), kind, labels.collect::<BTreeSet<_>>())
-            })
-            .collect();
-        let documented: BTreeSet<_> = documented()
-            .into_iter()
-            .map(|(name, kind, labels)| {
-                let labels = labels.split(", ").filter(|label| !label.is_empty()).map(str::to_owned);
-                (name, kind, labels.collect::<BTreeSet<_>>())
-            })
-            .collect();
-
-        assert_eq!(exported, documented);
     }
 }

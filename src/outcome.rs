@@ -98,6 +98,10 @@ impl Note {
     }
 }
 
+/// What is noted of an attempt that a drain cut. The process that cut it is gone before anybody reads its metrics, so
+/// it is counted by this note when the event is claimed again.
+pub const CUT_BY_DRAIN: &str = "cut by a drain";
+
 /// What is certain about the handler when an attempt ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Certainty {

@@ -1,6 +1,6 @@
 //! Which rule applies to an event: the first that matches. Pure.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,17 @@ pub enum OnUnknown {
     Rerun,
     /// Never run it again by machine (strict): ask a human.
     Quarantine,
+}
+
+impl OnUnknown {
+    /// The name in configuration and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rerun => "rerun",
+            Self::Quarantine => "quarantine",
+        }
+    }
 }
 
 /// What a rule does with its events.
@@ -118,9 +129,32 @@ pub struct Rule {
     pub max_failures: Option<u16>,
 }
 
+/// Which rule applied, as the configuration names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// `rule[0]`, `rule[1]`, …: a `[[rule]]` of the user.
+    User(usize),
+    /// A built-in rule, by the key under `[events]` that switches it off.
+    BuiltIn(&'static str),
+    /// No rule matched: the handler's own settings.
+    Default,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(index) => write!(f, "rule[{index}]"),
+            Self::BuiltIn(key) => write!(f, "events.{key}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
 /// What applies to one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ruling {
+    /// By which rule.
+    pub rule: Name,
     /// What to do with it.
     pub action: Action,
     /// How long its handler may take.
@@ -134,7 +168,7 @@ pub struct Ruling {
 /// The user's rules, then the built-in ones, then the defaults.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    rules: Vec<Rule>,
+    rules: Vec<(Name, Rule)>,
     default: Ruling,
 }
 
@@ -144,30 +178,41 @@ impl Rules {
     pub fn new(rules: Vec<Rule>, timeout: Duration, on_unknown: OnUnknown, retry: &retry::Config) -> Self {
         let budget = Budget { max_failures: retry.max_failures, max_lost: retry.max_lost };
         let strict = on_unknown == OnUnknown::Quarantine;
-        Self { rules, default: Ruling { action: Action::Handle, timeout, strict, budget } }
+        let default = Ruling { rule: Name::Default, action: Action::Handle, timeout, strict, budget };
+        let rules = rules.into_iter().enumerate().map(|(index, rule)| (Name::User(index), rule)).collect();
+        Self { rules, default }
+    }
+
+    /// The same, with the built-in rules that `events` leaves on behind them.
+    #[must_use]
+    pub fn then_built_in(mut self, events: &crate::event::Config) -> Self {
+        self.rules.extend(built_in(events).into_iter().map(|(key, rule)| (Name::BuiltIn(key), rule)));
+        self
     }
 
     /// What applies to `event`.
     #[must_use]
     pub fn ruling(&self, event: &Event) -> Ruling {
-        self.rules.iter().find(|rule| rule.matches.matches(event)).map_or(self.default, |rule| self.overridden(rule))
+        let found = self.rules.iter().find(|(_, rule)| rule.matches.matches(event));
+        found.map_or(self.default, |(name, rule)| self.overridden(*name, rule))
     }
 
     /// The longest time any handler may take.
     #[must_use]
     pub fn longest_timeout(&self) -> Duration {
-        self.rules.iter().filter_map(|rule| rule.timeout).chain([self.default.timeout]).max().unwrap_or_default()
+        self.rules.iter().filter_map(|(_, rule)| rule.timeout).chain([self.default.timeout]).max().unwrap_or_default()
     }
 
     /// True when some event can be strict.
     #[must_use]
     pub fn any_strict(&self) -> bool {
-        self.default.strict || self.rules.iter().any(|rule| rule.on_unknown == Some(OnUnknown::Quarantine))
+        self.default.strict || self.rules.iter().any(|(_, rule)| rule.on_unknown == Some(OnUnknown::Quarantine))
     }
 
-    fn overridden(&self, rule: &Rule) -> Ruling {
+    fn overridden(&self, name: Name, rule: &Rule) -> Ruling {
         let Ruling { timeout, strict, budget, .. } = self.default;
         Ruling {
+            rule: name,
             action: rule.action,
             timeout: rule.timeout.unwrap_or(timeout),
             strict: rule.on_unknown.map_or(strict, |on_unknown| on_unknown == OnUnknown::Quarantine),
@@ -191,4 +236,40 @@ pub fn built_in(events: &crate::event::Config) -> Vec<(&'static str, Rule)> {
     .filter(|(on, ..)| *on)
     .map(|(_, name, matches)| (name, skip(matches)))
     .collect()
+}
+
+/// The name of the built-in rule that matches an event.
+#[must_use]
+pub fn built_in_for(events: &crate::event::Config, event: &Event) -> Option<&'static str> {
+    built_in(events).into_iter().find(|(_, rule)| rule.matches.matches(event)).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::{self, RawEvent, decode};
+
+    fn of_type(name: &str) -> Event {
+        let data = format!(r#"{{"type": "{name}", "space": {{"name": "spaces/S"}}}}"#);
+        Event::clone(&decode(&Arc::new(RawEvent { data: data.into(), ..RawEvent::default() })))
+    }
+
+    #[test]
+    fn a_ruling_names_its_rule_as_the_configuration_does() {
+        let pattern = |name: &str| Some(Pattern::One(name.to_owned()));
+        let rule = |name| Rule { matches: Match { event_type: pattern(name), ..Match::default() }, ..Rule::default() };
+        let user = vec![rule("CARD_CLICKED"), rule("ADDED_TO_SPACE")];
+        let timeout = Duration::from_secs(1);
+        let rules = Rules::new(user, timeout, OnUnknown::Rerun, &retry::Config::default());
+        let rules = rules.then_built_in(&event::Config::default());
+
+        let name = |event_type| rules.ruling(&of_type(event_type)).rule.to_string();
+
+        assert_eq!(name("CARD_CLICKED"), "rule[0]");
+        assert_eq!(name("ADDED_TO_SPACE"), "rule[1]");
+        assert_eq!(name("APP_HOME"), "events.skip_app_home");
+        assert_eq!(name("MESSAGE"), "default");
+    }
 }

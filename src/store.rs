@@ -18,6 +18,7 @@ pub mod memory;
 pub mod postgres;
 mod record;
 pub mod sqlite;
+pub mod timed;
 
 /// What the worker needs of a store.
 #[async_trait]

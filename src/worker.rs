@@ -257,7 +257,7 @@ impl Worker {
     async fn board(self: &Arc<Self>, event: Arc<Event>, acker: Box<dyn Acker>, received_at: Instant) {
         let ruling = self.rules.ruling(&event);
         if ruling.action == Action::Skip {
-            self.processor.report.skipped(&event);
+            self.processor.report.skipped(&event, &ruling);
             return acker.ack().await;
         }
         let key = Key::derive(&self.scope, &event);

@@ -1,8 +1,10 @@
 # What only Pub/Sub knows. What bellhop knows itself it exports at /metrics; those alerts come with the Helm chart.
 
 locals {
-  of_subscription = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${google_pubsub_subscription.events.name}\""
-  of_dead_letters = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${google_pubsub_subscription.dead_letter.name}\""
+  # With the project: a metrics scope may hold another subscription of the same name.
+  of_project      = "resource.type = \"pubsub_subscription\" AND resource.labels.project_id = \"${var.project_id}\""
+  of_subscription = "${local.of_project} AND resource.labels.subscription_id = \"${google_pubsub_subscription.events.name}\""
+  of_dead_letters = "${local.of_project} AND resource.labels.subscription_id = \"${google_pubsub_subscription.dead_letter.name}\""
   in_promql       = "monitored_resource=\"pubsub_subscription\",project_id=\"${var.project_id}\",subscription_id=\"${google_pubsub_subscription.events.name}\""
 
   thresholds = {
@@ -20,7 +22,7 @@ locals {
         An event has waited for more than ${var.alerts.oldest_unacked.seconds} s. Either nothing takes events, or what takes them does not finish.
 
         1. `kubectl get pods`: do they run, are they ready? `/healthz/ready` names what is wrong.
-        2. `bellhop_intake_paused` above 0: its reason says which brake holds (store, breaker, brake, cap).
+        2. `bellhop_intake_paused` above 0: its reason says what holds it (store, breaker, brake).
         3. All slots busy (`bellhop_handlers_in_flight` = `bellhop_handler_slots`): the handler is slow, or there are too few replicas.
         4. A single event that is tried again and again ages too: look at `bellhop_events_finished_total` by outcome.
       EOT

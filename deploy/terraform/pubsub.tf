@@ -1,6 +1,8 @@
+# iamcredentials: a Kubernetes account gets the tokens of its Google service account there.
 resource "google_project_service" "this" {
   for_each = var.enable_apis ? toset([
-    "chat.googleapis.com", "iam.googleapis.com", "monitoring.googleapis.com", "pubsub.googleapis.com",
+    "chat.googleapis.com", "iam.googleapis.com", "iamcredentials.googleapis.com", "monitoring.googleapis.com",
+    "pubsub.googleapis.com",
   ]) : toset([])
 
   project            = var.project_id

@@ -15,7 +15,7 @@ variable "project_number" {
 }
 
 variable "enable_apis" {
-  description = "Enable the Pub/Sub, Chat, IAM and Monitoring APIs. They stay on when the module is destroyed."
+  description = "Enable the Pub/Sub, Chat, IAM, IAM Credentials and Monitoring APIs. They stay on when the module is destroyed."
   type        = bool
   default     = true
 }

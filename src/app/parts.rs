@@ -8,8 +8,9 @@ use super::Basics;
 use crate::{
     config::{Config, handler::Kind, store::Backend},
     handler::{Handler, echo::EchoHandler, exec::ExecHandler, http::HttpHandler},
+    metrics::Metrics,
     source::pubsub::{Limits, PubsubSource},
-    store::{ClaimStore, Upkeep, memory::MemoryStore, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{ClaimStore, Upkeep, memory::MemoryStore, postgres::PostgresStore, sqlite::SqliteStore, timed::TimedStore},
 };
 
 /// One store, seen through its ports.
@@ -20,8 +21,8 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    fn of<S: ClaimStore + Upkeep + 'static>(store: S) -> Self {
-        let store = Arc::new(store);
+    fn of<S: ClaimStore + Upkeep + 'static>(store: S, metrics: &Metrics) -> Self {
+        let store = Arc::new(TimedStore::new(store, metrics.clone()));
         Self { claims: Arc::clone(&store) as _, upkeep: store }
     }
 }
@@ -34,13 +35,15 @@ pub(super) async fn store(config: &Config, basics: &Basics) -> anyhow::Result<St
     metrics.store_info.with_label_values(&[backend.as_str()]).set(1);
     Ok(match backend {
         Backend::Postgres => Stores::of(
-            PostgresStore::open(&section.postgres(), *lease, retention, clock, metrics.clone())
+            PostgresStore::open(&section.postgres(), *lease, retention, clock, metrics)
                 .context("store.url can not be used")?,
+            metrics,
         ),
         Backend::Sqlite | Backend::Auto => Stores::of(
             SqliteStore::open(&section.path, *lease, retention, clock).await.context("store.path can not be used")?,
+            metrics,
         ),
-        Backend::Memory => Stores::of(MemoryStore::new(*lease, retention, clock)),
+        Backend::Memory => Stores::of(MemoryStore::new(*lease, retention, clock), metrics),
     })
 }
 

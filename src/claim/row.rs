@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{ClaimIntent, ClaimView, Key, Lease, Nonce, Phase, Standing, State};
 use crate::{
     event::{EventId, Fingerprint},
-    outcome::{Certainty, Note, Reason},
+    outcome::{CUT_BY_DRAIN, Certainty, Note, Reason},
 };
 
 /// A lease may outlive the promised deadline by so much, for the settling; no more, or a forgotten attempt would hold
@@ -167,6 +167,13 @@ impl Row {
     #[must_use]
     pub fn due_in(&self, now: DateTime<Utc>) -> Duration {
         self.not_before.map_or(Duration::ZERO, |due| until(due, now))
+    }
+
+    /// Whether the attempt before the running one was cut by a drain. Not known of an event whose owner was lost since:
+    /// a lost owner leaves the note of the attempt before it.
+    #[must_use]
+    pub fn was_cut_by_drain(note: &str, lost: u16) -> bool {
+        lost == 0 && note == CUT_BY_DRAIN
     }
 
     fn is_owned_by(&self, nonce: Nonce) -> bool {

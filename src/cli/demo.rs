@@ -46,6 +46,9 @@ const HANDLING: Duration = Duration::from_millis(120);
 
 /// What `demo` can be told.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "What is set for a real run does not reach the demo: of the environment it takes \
+    PUBSUB_EMULATOR_HOST, BELLHOP__LOG__LEVEL, BELLHOP__LOG__FORMAT and NO_COLOR, and nothing else; not BELLHOP_CONFIG, not \
+    DATABASE_URL. Other settings come by flags: --set SECTION.KEY=VALUE, or --config FILE.")]
 pub(super) struct Args {
     /// Different events to publish
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]

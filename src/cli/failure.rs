@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::{Exit, Output, output};
-use crate::{app::NotReady, config::Problems};
+use crate::{app::NotReady, config::Problems, source::pubsub::RequestError};
 
 /// A command failed in a way that has its own exit code.
 #[derive(Debug, thiserror::Error)]
@@ -40,25 +40,42 @@ impl Failure {
         Self::new(Exit::Usage, "usage", message)
     }
 
+    /// Pub/Sub did not do what was asked; `not_found` says what to do about a missing topic or subscription.
+    #[must_use]
+    pub fn of_request(error: RequestError, not_found: &str) -> Self {
+        let message = error.to_string();
+        match error {
+            RequestError::Unclear(_) => Self::usage(message),
+            RequestError::NotFound(_) => Self::new(Exit::NotFound, "not_found", message).hint(not_found),
+            RequestError::Unreachable(_) => Self::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
+            RequestError::Refused { advice, .. } => Self::new(Exit::Failed, "failed", message).hint(advice),
+        }
+    }
+
     /// Adds what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
+
+    /// As stderr gets it, without the line end.
+    #[must_use]
+    pub(super) fn text(&self, form: Output) -> String {
+        let Self { code, message, hint, .. } = self;
+        if form == Output::Json {
+            return json!({"error": {"code": code, "message": message, "hint": hint}}).to_string();
+        }
+        let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
+        format!("error: {}{hint}", output::printable(message))
+    }
 }
 
 /// Tells an error on stderr, as JSON where the user asked for JSON, and gives the exit code.
 pub(super) fn report(error: &anyhow::Error, form: Output) -> Exit {
     let failure = explain(error);
-    let text = if form == Output::Json {
-        json!({"error": {"code": failure.code, "message": failure.message, "hint": failure.hint}}).to_string()
-    } else {
-        let hint = if failure.hint.is_empty() { String::new() } else { format!("\nhint: {}", failure.hint) };
-        format!("error: {}{hint}", output::printable(&failure.message))
-    };
     // Nobody is left to hear of a closed stderr.
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", failure.text(form)));
     failure.exit
 }
 

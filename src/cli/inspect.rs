@@ -1,6 +1,8 @@
 //! `bellhop inspect`: what bellhop makes of messages, in files or on a subscription.
 
 mod collisions;
+mod explain;
+mod fate;
 mod live;
 mod report;
 
@@ -14,16 +16,23 @@ use std::{
 
 use clap::ValueEnum;
 
-use self::{collisions::Collisions, report::Report};
-use super::{Exit, Output, Settings, Signals, output::printable};
-use crate::event::{self, Event, sample};
+use self::{collisions::Collisions, fate::Fates, report::Report};
+use super::{Exit, Failure, Output, Settings, Signals};
+use crate::{
+    config::Config,
+    event::{self, Event, sample},
+};
 
 /// What to decode, and how to show it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A file holds one message, or one per line (JSON Lines):\n  \
     {\"attributes\": {}, \"data\": <JSON, or text>, \"messageId\": \"…\", \"publishTime\": \"…\", \"orderingKey\": \"…\"}\n\
-    `dataBase64` instead of `data` holds bytes that are not UTF-8. Of two messages the table says why they are, or are \
-    not, one event.\n\n\
+    `dataBase64` instead of `data` holds bytes that are not UTF-8. The table says why messages are one event or \
+    several: which parts of their ids differ, with the values behind digests, and of copies what does not count. Texts, \
+    names and addresses are told by length and digest; parameters and form inputs are shown. Files are judged by the \
+    built-in rules alone.\n\n\
+    A file that does not exist ends it with exit code 3, one that can not be read or holds no message with 1; \
+    everything else is shown all the same. With -o json each such problem is a JSON object a line on stderr.\n\n\
     With --from-subscription each message that is read costs a delivery attempt, which counts towards a dead-letter \
     policy; then it is given back. Other subscribers get it a little later.")]
 pub(super) struct Args {
@@ -81,8 +90,8 @@ fn wait(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Exit 0: all were read. 1: some were not; stderr says which. Of a subscription also 3: it does not exist. 6: no
-/// server.
+/// Exit 0: all were read. 1: some could not be; stderr says which. 3: a file, or the subscription, does not exist. 6:
+/// no server.
 pub(super) async fn run(args: Args, settings: Settings, signals: Signals) -> anyhow::Result<Exit> {
     let (mut out, mut err) = (io::BufWriter::new(io::stdout()), io::stderr());
     if let Some(most) = args.from_subscription {
@@ -102,27 +111,28 @@ trait Sink {
 }
 
 /// What the answer is made by; `origin` is the heading over where messages come from.
-fn sink<'a>(args: &Args, origin: &str, scope: &'a str) -> Box<dyn Sink + 'a> {
+fn sink<'a>(args: &Args, origin: &str, scope: &'a str, fates: Fates) -> Box<dyn Sink + 'a> {
     if args.collisions {
-        Box::new(Collisions::new(args.output))
+        Box::new(Collisions::new(args.output, fates))
     } else {
-        Box::new(Report::new(args.output, origin, scope))
+        Box::new(Report::new(args.output, origin, scope, fates))
     }
 }
 
 fn inspect(args: &Args, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    let mut sink = sink(args, "FILE", &args.scope);
+    let mut sink = sink(args, "FILE", &args.scope, Fates::new(&Config::default()));
     let mut exit = Exit::Ok;
-    let mut problem = |label: &str, text: &str| {
-        exit = Exit::Failed;
-        writeln!(err, "error: {}: {}", printable(label), printable(text))
+    let mut problem = |failure: &Failure| {
+        // What does not exist says more than what can not be read.
+        exit = if exit == Exit::NotFound { exit } else { failure.exit };
+        writeln!(err, "{}", failure.text(args.output()))
     };
     for file in &args.files {
         let name = file.display().to_string();
         let text = match read(file, stdin) {
             Ok(text) => text,
             Err(error) => {
-                problem(&name, &format!("can not be read: {error}"))?;
+                problem(&unread(&name, &error))?;
                 continue;
             }
         };
@@ -132,12 +142,23 @@ fn inspect(args: &Args, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn
             let label = if line == 0 { name.clone() } else { format!("{name}:{line}") };
             match message {
                 Ok(raw) => sink.take(&label, &event::decode(&Arc::new(raw)), out)?,
-                Err(error) => problem(&label, &format!("{:#}", anyhow::Error::from(error)))?,
+                Err(error) => {
+                    let message = format!("{label}: {:#}", anyhow::Error::from(error));
+                    problem(&Failure::new(Exit::Failed, "not_a_message", message))?;
+                }
             }
         }
     }
     sink.finish(out)?;
     Ok(exit)
+}
+
+fn unread(name: &str, error: &io::Error) -> Failure {
+    let message = format!("{name}: can not be read: {error}");
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(Exit::NotFound, "not_found", message),
+        _ => Failure::new(Exit::Failed, "failed", message),
+    }
 }
 
 fn read(file: &Path, stdin: &mut dyn Read) -> io::Result<Vec<u8>> {
@@ -242,11 +263,21 @@ mod tests {
         let (exit, out, err) =
             inspect_with(&["-o", "tsv", "/nowhere/a", &good, "-"], "{\"data\":1}\n{\"dato\":2}\n{]\n");
 
-        assert_eq!(exit, Exit::Failed);
+        assert_eq!(exit, Exit::NotFound);
         assert_eq!(out.lines().count(), 2);
         let starts: Vec<_> = err.lines().map(|line| line.split(": ").nth(1).unwrap()).collect();
         assert_eq!(starts, ["/nowhere/a", "-:2", "-:3"]);
         assert!(err.contains("unknown field `dato`"), "{err}");
+    }
+
+    #[test]
+    fn problems_are_a_json_object_a_line_where_json_is_wanted() {
+        let (exit, out, err) = inspect_with(&["-o", "json", "/", "-"], "{\"data\":1}\n{\"dato\":2}\n");
+
+        let told: Vec<Value> = err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((exit, out.lines().count(), told.len()), (Exit::Failed, 1, 2));
+        assert_eq!((&told[0]["error"]["code"], &told[1]["error"]["code"]), (&"failed".into(), &"not_a_message".into()));
+        assert!(told[1]["error"]["message"].as_str().unwrap().starts_with("-:2: "), "{err}");
     }
 
     #[test]
@@ -258,10 +289,84 @@ mod tests {
         let (_, merged, _) = inspect_with(&[&one, &copy], "");
         let (_, split, _) = inspect_with(&[&one, &other], "");
 
-        assert!(merged.contains("One event"), "{merged}");
-        assert!(split.contains("Two events"), "{split}");
+        assert!(merged.contains("One event: 2 messages"), "{merged}");
+        assert!(
+            merged.contains("user.displayName (may change") && merged.contains("eventTime (the same time"),
+            "{merged}"
+        );
+        assert!(split.contains("Two events (MESSAGE)"), "{split}");
         assert!(split.contains("m  message name") && split.contains("e  event time"), "{split}");
         assert!(!split.contains("s  space"), "{split}");
+        let (_, single, _) = inspect_with(&[&one], "");
+        assert_eq!(single.lines().count(), 2, "{single}");
+    }
+
+    #[test]
+    fn json_names_the_first_of_the_copies_and_what_differs() {
+        let files = ["23-classic-card-click", "57-ce-message-created", "60-ce-message-created-structured"].map(fixture);
+
+        let (_, out, _) = inspect_with(&["-o", "json", &files[0], &files[1], &files[2]], "");
+
+        let told: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&told[0]["same_id_as"], &told[0]["differs"]), (&Value::Null, &Value::Null));
+        let action = serde_json::json!({"field": "a", "name": "action", "value": "\"approve\""});
+        assert_eq!(told[0]["behind"][0], action);
+        assert_eq!(told[2]["same_id_as"], files[1].as_str());
+        let written = serde_json::json!({"name": "wrapping: none / a structured CloudEvent", "why": "written"});
+        assert!(told[2]["differs"].as_array().unwrap().contains(&written), "{out}");
+    }
+
+    #[test]
+    fn what_is_beyond_the_bound_is_listed_and_not_compared() {
+        let lines: String = (0..1_002).map(|n| format!("{{\"data\":\"x\",\"messageId\":\"{n}\"}}\n")).collect();
+
+        let (_, out, _) = inspect_with(&["-"], &format!("{lines}{{\"data\":\"x\",\"messageId\":\"1001\"}}\n"));
+
+        assert!(out.contains("1003 messages, 1002 events") && out.contains("\n2 events not compared"), "{out}");
+        assert!(out.contains("  -:1003: not compared\n"), "{out}");
+
+        let (_, out, _) = inspect_with(&["-"], &"{\"data\":\"x\"}\n".repeat(150));
+        assert!(out.contains("One event: 150 messages") && out.contains("\n  and 48 more\n"), "{out}");
+    }
+
+    #[test]
+    fn collisions_say_what_becomes_of_the_two() {
+        let collisions = |from: &str, to: &str, types: &str| {
+            let text = std::fs::read_to_string(fixture("38-classic-app-home")).unwrap().replace('\n', "");
+            let one = text.replace("APP_HOME", types);
+            inspect_with(&["--collisions", "-"], &format!("{one}\n{}\n", one.replace(from, to))).1
+        };
+        let id = "20755182570293003";
+
+        let skipped = collisions(id, "7", "APP_HOME");
+        assert!(
+            skipped.contains("two events, both are skipped by a built-in rule (events.skip_app_home)\n"),
+            "{skipped}"
+        );
+        let handled = collisions(id, "7", "SUBMIT_FORM");
+        assert!(handled.contains("two events, both are handled\n"), "{handled}");
+        let mismatch = collisions("\"user\": {", "\"more\": 1, \"user\": {", "APP_HOME");
+        assert!(mismatch.contains("different fingerprints: both are skipped by a built-in rule"), "{mismatch}");
+    }
+
+    #[test]
+    fn a_message_with_the_id_of_another_and_other_content_is_no_copy() {
+        let told = |types: &str| {
+            let text = std::fs::read_to_string(fixture("38-classic-app-home")).unwrap().replace('\n', "");
+            let one = text.replace("APP_HOME", types);
+            inspect_with(&["-"], &format!("{one}\n{}\n", one.replace("\"user\": {", "\"more\": 1, \"user\": {"))).1
+        };
+
+        let handled = told("SUBMIT_FORM");
+        assert!(handled.contains("One id, but different content: 2 messages"), "{handled}");
+        assert!(
+            handled.contains("\n  -:2: one id, but different content: it goes to quarantine as a mismatch\n"),
+            "{handled}"
+        );
+        assert!(handled.contains("\n    more (copies of one event agree in this)\n"), "{handled}");
+        let skipped = told("APP_HOME");
+        assert!(skipped.contains("Each message is skipped by a built-in rule (events.skip_app_home)."), "{skipped}");
+        assert!(skipped.contains("\n  -:2: one id, but different content\n"), "{skipped}");
     }
 
     #[test]
@@ -280,6 +385,10 @@ mod tests {
         assert_eq!(told.len(), 3, "{out}");
         assert_eq!((&told[0]["collision"], &told[0]["files"][1]), (&"mismatch".into(), &"-:1".into()));
         assert_eq!((&told[2]["collision"], &told[2]["files"]), (&"split".into(), &serde_json::json!(["-:2", "-:3"])));
+
+        let table = inspect_with(&["--collisions", &fixture("01-classic-message-dm"), "-"], &lines).1;
+        assert!(table.contains("fingerprints: the second goes to quarantine as a mismatch\n"), "{table}");
+        assert!(table.contains("two events, both are put in quarantine as undecodable\n"), "{table}");
 
         let (_, quiet, _) = inspect_with(&["--collisions", &fixture("01-classic-message-dm")], "");
         assert!(quiet.contains("No collisions"), "{quiet}");

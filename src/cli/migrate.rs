@@ -17,7 +17,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Say whether migrations are pending; exit 1 if so (the default)
+    /// Say whether migrations are pending, or newer than this bellhop; exit 1 if it can not work so (the default)
     Status(Form),
     /// Apply what is pending, once, however many processes try
     Up(Up),
@@ -49,7 +49,8 @@ impl Args {
     }
 }
 
-/// Exit 0: up to date. 1: pending (`status`) or failed. 5: another migration, or a pooler, is in the way. 6: no database.
+/// Exit 0: up to date. 1: pending, or too new for this code (`status`), or failed. 5: another migration, or a pooler, is
+/// in the way. 6: no database.
 pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> {
     let form = args.output();
     let store = settings.load(Profile::Store)?.config.store;
@@ -72,15 +73,17 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
         Output::Json => json(&status, applied),
         Output::Table => table(&status, applied),
     })?;
-    Ok(if applied || status.pending.is_empty() { Exit::Ok } else { Exit::Failed })
+    let fits = status.pending.is_empty() && status.min_code <= status.code;
+    Ok(if applied || fits { Exit::Ok } else { Exit::Failed })
 }
 
 fn json(status: &Status, applied: bool) -> String {
-    let Status { found, needed, min_code, code, pending, .. } = status;
+    let Status { found, needed, min_code, code, pending, unknown, .. } = status;
     let (pending, applied): (&[String], &[String]) = if applied { (&[], pending) } else { (pending, &[]) };
     let answer = json!({
         "version": 1, "backend": "postgres", "schema": found, "needed": needed, "min_code": min_code, "code": code,
         "usable": status.is_usable(), "pending": pending, "applied": applied,
+        "newer": status.is_newer(), "unknown": unknown,
     });
     format!("{answer}\n")
 }
@@ -96,6 +99,9 @@ fn table(status: &Status, applied: bool) -> String {
     } else {
         text.push_str(hint);
     }
+    if status.is_newer() {
+        text.push_str(&newer(status));
+    }
     if applied {
         text.push_str(&format!(
             "as its owner or a superuser, bound what this role waits for:\n  {}\n",
@@ -103,6 +109,21 @@ fn table(status: &Status, applied: bool) -> String {
         ));
     }
     text
+}
+
+/// A newer bellhop was here: what this one does not know, and whether it can work all the same.
+fn newer(status: &Status) -> String {
+    let Status { min_code, code, unknown, .. } = status;
+    let unknown: Vec<_> = unknown.iter().map(i64::to_string).collect();
+    let unknown = if unknown.is_empty() { String::new() } else { format!(", by migrations {}", unknown.join(", ")) };
+    let then = if status.min_code <= status.code {
+        format!("this bellhop runs on it all the same: it is code {code}, the schema admits {min_code} and later")
+    } else {
+        format!(
+            "this bellhop does not run on it: it is code {code}, the schema admits {min_code} and later; deploy a newer one"
+        )
+    };
+    format!("the schema is newer than this bellhop knows{unknown}\n{then}\n")
 }
 
 /// What the database says goes no further than its class: it may quote the URL.

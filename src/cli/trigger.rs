@@ -15,11 +15,13 @@ use super::{Exit, Failure, Output, Settings, output};
 use crate::{
     config::Profile,
     event::{self, Basis, RawEvent, sample},
-    source::pubsub::{PublishError, Topic},
+    source::pubsub::{RequestError, Topic},
 };
 
 /// Published at once when no rate is given.
 const BATCH: usize = 100;
+/// Payloads that a dry run shows in a table; JSON has them all.
+const SHOWN: usize = 20;
 
 /// What to publish, where, and how often.
 #[derive(Debug, clap::Args)]
@@ -63,7 +65,7 @@ pub(super) struct Args {
     /// Replace a value in the event, such as message.text='"hello"'; JSON, or text; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     edit: Vec<Edit>,
-    /// Show what would be published, and do not
+    /// Show what would be published, payloads too, in the format that `bellhop inspect` reads; publish nothing
     #[arg(long)]
     dry_run: bool,
     /// Form of the answer
@@ -97,8 +99,7 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
         settings.with("--endpoint", "pubsub.endpoint", args.endpoint.clone()).load(Profile::Probe)?.config.pubsub;
     let emulated = config.endpoint().is_ok_and(|endpoint| endpoint.is_plain());
     if args.dry_run {
-        let rows: Vec<Row> = events.iter().map(|event| Row::new(event, None)).collect();
-        output::print(&show(&rows, None, args.output))?;
+        output::print(&rehearse(&events, args.output))?;
         return Ok(Exit::Ok);
     }
     if !emulated && args.create {
@@ -116,7 +117,7 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
     }
     match failed {
         None => Ok(Exit::Ok),
-        Some(error) if rows.is_empty() => Err(explain(error)),
+        Some(error) if rows.is_empty() => Err(explain(error).into()),
         Some(error) => {
             let message = format!("{} of {} messages were published: {error}", rows.len(), events.len());
             Err(Failure::new(Exit::Partly, "partly_published", message).into())
@@ -151,7 +152,7 @@ fn prepare(args: &Args, picked: &[Picked]) -> Result<Vec<Prepared>, Failure> {
 }
 
 /// Publishes in order until one fails; gives what was published, and why it is not all.
-async fn publish(topic: &Topic, events: &[Prepared], rate: Option<f64>) -> (Vec<Row>, Option<PublishError>) {
+async fn publish(topic: &Topic, events: &[Prepared], rate: Option<f64>) -> (Vec<Row>, Option<RequestError>) {
     let mut rows = Vec::new();
     let mut ticks = rate.map(|rate| time::interval(Duration::from_secs_f64(1.0 / rate)));
     if let Some(ticks) = &mut ticks {
@@ -179,10 +180,13 @@ struct Row {
     /// `None` as long as only the transport's id will tell.
     event_id: Option<String>,
     event_type: String,
+    /// What would be published, in a dry run.
+    message: Option<Value>,
 }
 
 impl Row {
     fn new(prepared: &Prepared, message_id: Option<String>) -> Self {
+        let message = message_id.is_none().then(|| published(&prepared.raw));
         let mut raw = prepared.raw.clone();
         raw.message_id = message_id.clone().unwrap_or_default();
         let event = event::decode(&Arc::new(raw));
@@ -193,13 +197,43 @@ impl Row {
             message_id,
             event_id: known.then(|| event.id.to_string()),
             event_type: event.event_type,
+            message,
         }
     }
 }
 
+/// What would be published.
+fn rehearse(events: &[Prepared], form: Output) -> String {
+    let rows: Vec<Row> = events.iter().map(|event| Row::new(event, None)).collect();
+    let mut text = show(&rows, None, form);
+    if form == Output::Table {
+        text.push_str("\nWhat would be published, one message a line as `bellhop inspect -` reads it:\n");
+        for event in events.iter().take(SHOWN) {
+            text.push_str(&format!("{}\n", output::printable(&published(&event.raw).to_string())));
+        }
+        if let Some(more @ 1..) = events.len().checked_sub(SHOWN) {
+            text.push_str(&format!("and {more} more; -o json has all\n"));
+        }
+    }
+    text
+}
+
+/// A message as the topic gets it: id and publish time are the server's to give.
+fn published(raw: &RawEvent) -> Value {
+    let RawEvent { data, attributes, ordering_key, .. } = raw.clone();
+    sample::print(&RawEvent { data, attributes, ordering_key, ..RawEvent::default() })
+}
+
 fn show(rows: &[Row], topic: Option<&str>, form: Output) -> String {
     if form == Output::Json {
-        let one = |row: &Row| json!({"sample": row.sample, "message_id": row.message_id, "event_id": row.event_id, "type": row.event_type});
+        let one = |row: &Row| {
+            let mut told = json!({"sample": row.sample, "message_id": row.message_id, "event_id": row.event_id,
+                "type": row.event_type});
+            if let Some(message) = &row.message {
+                told["message"] = message.clone();
+            }
+            told
+        };
         let published: Vec<Value> = rows.iter().map(one).collect();
         let answer = json!({"version": 1, "topic": topic, "dry_run": topic.is_none(), "messages": published});
         return format!("{answer}\n");
@@ -229,18 +263,8 @@ fn list(form: Output) -> String {
     output::table(&rows)
 }
 
-fn explain(error: PublishError) -> anyhow::Error {
-    let message = error.to_string();
-    let failure = match error {
-        PublishError::Unclear(_) => Failure::usage(message),
-        PublishError::NotFound(_) => {
-            let hint = "on an emulator, --create makes topic and subscription";
-            Failure::new(Exit::NotFound, "not_found", message).hint(hint)
-        }
-        PublishError::Unreachable(_) => Failure::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
-        PublishError::Refused { .. } => Failure::new(Exit::Failed, "failed", message),
-    };
-    failure.into()
+fn explain(error: RequestError) -> Failure {
+    Failure::of_request(error, "on an emulator, --create makes topic and subscription")
 }
 
 #[cfg(test)]
@@ -297,6 +321,28 @@ mod tests {
         assert!(table.ends_with("1 messages; nothing was published (--dry-run)\n"), "{table}");
         assert!(list(Output::Table).contains("chat.message.dm"));
         assert!(list(Output::Json).contains("\"chat.message.dm\""));
+    }
+
+    #[test]
+    fn a_dry_run_shows_what_would_be_published() {
+        let line = "trigger chat.message.dm workspace.message.created --dry-run --repeat 15 --edit message.text=hello";
+        let Command { args } = Command::parse_from(line.split(' '));
+        let picked = pick::all(&args.samples, &mut std::io::empty()).unwrap();
+        let events = prepare(&args, &picked).unwrap();
+
+        let table = rehearse(&events, Output::Table);
+        let json: Value = serde_json::from_str(&rehearse(&events, Output::Json)).unwrap();
+
+        let lines: Vec<_> = table.lines().filter(|line| line.starts_with('{')).collect();
+        assert_eq!((lines.len(), json["messages"].as_array().unwrap().len()), (20, 30));
+        assert!(table.ends_with("\nand 10 more; -o json has all\n"), "{table}");
+        for (line, event) in lines.iter().zip(&events) {
+            let raw = sample::parse(line.as_bytes()).unwrap();
+            assert_eq!((&raw.data, &raw.attributes), (&event.raw.data, &event.raw.attributes));
+            assert!(raw.message_id.is_empty() && raw.publish_time.is_none());
+        }
+        assert_eq!(json["messages"][0]["message"]["data"]["message"]["text"], "hello");
+        assert!(json["messages"][1]["message"]["attributes"]["ce-id"].is_string(), "{json}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Reads the layers and lays them on each other; every value keeps where it came from.
 
+mod numbers;
+
 use std::{fs, path::Path};
 
 use ::config::{ConfigError, FileFormat, Format, Map, Source, Value};
@@ -84,7 +86,11 @@ fn file(sources: &Sources, found: &mut Vec<Problem>) -> Layer {
             return Layer::default();
         }
     };
-    match format.parse(Some(&Origin::File(shown.clone()).tag()), text.trim_start_matches('\u{feff}')) {
+    let origin = Origin::File(shown.clone()).tag();
+    let text = text.trim_start_matches('\u{feff}');
+    let parsed = format.parse(Some(&origin), text);
+    let tamed = if parsed.is_err() && format == FileFormat::Toml { numbers::tamed(text) } else { None };
+    match tamed.map_or(parsed, |text| format.parse(Some(&origin), &text)) {
         Ok(values) => Layer(values),
         Err(error) => {
             refuse(without_source_lines(&error.to_string()), "");
@@ -115,6 +121,9 @@ fn environment(sources: &Sources, schema: &Schema, found: &mut Vec<Problem>, odd
         layer.put("store.url", url, &Origin::Env("DATABASE_URL".to_owned()));
     }
     for (name, value) in environment.iter() {
+        if !is_heard(name, sources.profile) {
+            continue;
+        }
         if let Some(rest) = name.strip_prefix(PREFIX) {
             let key = rest.to_lowercase().replace("__", ".");
             if schema.is_key(&key) {
@@ -129,10 +138,15 @@ fn environment(sources: &Sources, schema: &Schema, found: &mut Vec<Problem>, odd
             odd.push(whole(name, Origin::Env(name.to_owned()), "is not read".to_owned(), fix));
         }
     }
-    for name in environment.unreadable().filter(|name| name.starts_with(PREFIX)) {
+    for name in environment.unreadable().filter(|name| name.starts_with(PREFIX) && is_heard(name, sources.profile)) {
         found.push(whole(name, Origin::Env(name.to_owned()), "is not valid UTF-8".to_owned(), ""));
     }
     layer
+}
+
+/// The demo hears only how to log: what is set for a real run would point it at real subscriptions, stores and handlers.
+fn is_heard(name: &str, profile: Profile) -> bool {
+    profile != Profile::Demo || !name.starts_with("BELLHOP_") || name.starts_with("BELLHOP__LOG__")
 }
 
 fn unknown_variable(name: &str, key: &str, schema: &Schema) -> Problem {

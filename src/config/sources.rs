@@ -10,7 +10,7 @@ pub enum Profile {
     /// `run`, and `config` about it: everything must be right.
     #[default]
     Run,
-    /// `demo`: an embedded server, the echo handler and a SQLite store unless told otherwise.
+    /// `demo`: an embedded server, the echo handler and a SQLite store unless told otherwise, by flags alone.
     Demo,
     /// Commands that only need the store.
     Store,
@@ -102,7 +102,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Environment {
 /// All layers above the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// `--config`; without it `BELLHOP_CONFIG`; without that no file.
+    /// `--config`; without it `BELLHOP_CONFIG`, but not for `demo`; without that no file.
     pub file: Option<PathBuf>,
     /// The environment.
     pub environment: Environment,
@@ -117,6 +117,10 @@ impl Sources {
     pub(super) fn file(&self) -> Option<(PathBuf, Origin)> {
         let given = self.file.clone().map(|path| (path, Origin::Flag("--config".to_owned())));
         given.or_else(|| {
+            // The file of a real run names real subscriptions and handlers.
+            if self.profile == Profile::Demo {
+                return None;
+            }
             let path = self.environment.get("BELLHOP_CONFIG").filter(|path| !path.is_empty())?;
             Some((PathBuf::from(path), Origin::Env("BELLHOP_CONFIG".to_owned())))
         })

@@ -36,7 +36,7 @@ pub(super) struct Hash {
     used: usize,
 }
 
-const BUFFER: usize = 1024;
+const BUFFER: usize = 256;
 
 impl Hash {
     /// An empty hash.
@@ -92,7 +92,7 @@ pub(super) struct Scrub {
 }
 
 /// Keys whose values are looked up when an event is sent, rotate, or are credentials. Never part of an identity.
-fn is_volatile(key: &[u8]) -> bool {
+pub(super) fn is_volatile(key: &[u8]) -> bool {
     matches!(
         key,
         b"token"
@@ -271,7 +271,7 @@ fn hex(bytes: &[u8], text: &mut [u8]) {
 }
 
 /// Writes decimal digits so that they end before `end`; gives where they start.
-fn decimal(mut number: u64, digits: &mut [u8], end: usize) -> usize {
+pub(super) fn decimal(mut number: u64, digits: &mut [u8], end: usize) -> usize {
     let mut start = end;
     loop {
         start -= 1;

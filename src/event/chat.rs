@@ -14,7 +14,7 @@ use super::{
 pub(super) struct Interaction<'d> {
     pub(super) shape: Shape,
     pub(super) event_type: Cow<'d, str>,
-    root: Value<'d>,
+    pub(super) root: Value<'d>,
     /// Where values are looked up, in this order: the payload, then `chat` or the top level.
     places: [Option<Value<'d>>; 2],
     payload_keys: Vec<&'d str>,
@@ -166,7 +166,8 @@ impl<'d> Interaction<'d> {
         self.look(|place| place.get("action").filter(|value| value.is_object()))
     }
 
-    fn function(&self) -> Option<&'d str> {
+    /// The function that was invoked: f.
+    pub(super) fn function(&self) -> Option<&'d str> {
         let declared = |key: &str| self.action()?.get(key)?.text();
         let invoked = || self.common()?.get("invokedFunction")?.text();
         declared("actionMethodName").or_else(|| declared("function")).or_else(invoked)
@@ -185,7 +186,7 @@ impl<'d> Interaction<'d> {
             None => canon.raw(b"null"),
         }
         canon.raw(b",s1:i=");
-        match self.common().and_then(|common| common.get("formInputs")).filter(|inputs| !inputs.is_null()) {
+        match self.form_inputs() {
             Some(inputs) => canon.value(inputs),
             None => canon.raw(b"{}"),
         }
@@ -204,9 +205,14 @@ impl<'d> Interaction<'d> {
         Some(canon.into_sink().finish())
     }
 
-    /// Key and value of every parameter, sorted, each pair once: classic events give them twice. A value that is left
+    /// What was entered: i.
+    pub(super) fn form_inputs(&self) -> Option<Value<'d>> {
+        self.common()?.get("formInputs").filter(|inputs| !inputs.is_null())
+    }
+
+    /// p: key and value of every parameter, sorted, each pair once: classic events give them twice. A value that is left
     /// out is the empty string, as protobuf JSON leaves it out.
-    fn parameters(&self) -> Vec<(&'d [u8], Option<Value<'d>>)> {
+    pub(super) fn parameters(&self) -> Vec<(&'d [u8], Option<Value<'d>>)> {
         let listed = self.action().and_then(|action| action.get("parameters"));
         let listed = listed.into_iter().flat_map(Value::elements);
         let mapped = self.common().and_then(|common| common.get("parameters"));
@@ -281,7 +287,8 @@ fn compare(a: Option<Value<'_>>, b: Option<Value<'_>>) -> Ordering {
     }
 }
 
-fn canonical(value: Value<'_>) -> Vec<u8> {
+/// The canonical bytes of a value.
+pub(super) fn canonical(value: Value<'_>) -> Vec<u8> {
     let mut canon = Canon::new(Vec::new(), Scrub::default());
     canon.value(value);
     canon.into_sink()
@@ -297,17 +304,16 @@ pub(super) fn number_text(value: Value<'_>) -> Option<String> {
     }
 }
 
-/// A string for the typed view.
-pub(super) fn view_text(value: Value<'_>) -> Option<String> {
-    bounded(value.text()?)
-}
-
 /// Longest text of the typed view, in bytes. Names are far shorter; what is longer was made up.
 const MAX_VIEW: usize = 512;
 
 /// Names go to stores, logs and headers: no control characters, no more than a name's length.
-pub(super) fn bounded(text: &str) -> Option<String> {
-    (text.len() <= MAX_VIEW && !has_controls(text)).then(|| text.to_owned())
+pub(super) fn fits_view(text: &str) -> bool {
+    text.len() <= MAX_VIEW && !has_controls(text)
+}
+
+fn bounded(text: &str) -> Option<String> {
+    fits_view(text).then(|| text.to_owned())
 }
 
 /// True when there is a control character in the text.

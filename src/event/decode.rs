@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Basis, ChatEvent, Event, Fingerprint, RawEvent, Shape,
-    canonical::{Canon, Hash, Scrub, Sink, hash, hex_text},
+    attributes::Attributes,
+    canonical::{Canon, Hash, Scrub, hash, hex_text},
     chat::{self, Interaction},
     cloudevent::{self, CloudEvent},
-    document::{Document, Value},
     id::Fields,
     timestamp::Instant,
     unwrap::{Unwrapped, unwrap},
@@ -18,37 +18,55 @@ use super::{
 /// Work is bounded by the size of the input: at most five parses, 127 levels, one pass per hash.
 #[must_use]
 pub fn decode(raw: &Arc<RawEvent>) -> Event {
-    let mut unwrapped = unwrap(raw);
-    let envelope = unwrapped.envelope.take();
-    let (attributes, message_id) = match &envelope {
-        Some(envelope) => (&envelope.attributes, &*envelope.message_id),
-        None => (&raw.attributes, &*raw.message_id),
-    };
-    let document = unwrapped.document.as_ref();
-    if let Some(event) = cloudevent::recognise(attributes, &unwrapped.body, document) {
-        return of_cloudevent(raw, event, message_id);
-    }
-    let root = document.map(Document::root);
-    match root.and_then(|root| Some((root, chat::recognise(root)?))) {
-        Some((root, interaction)) => of_interaction(raw, root, &interaction, &unwrapped, message_id),
-        None => opaque(raw, attributes, message_id),
+    let unwrapped = unwrap(raw);
+    let (attributes, message_id) = facts(raw, &unwrapped);
+    match recognise(attributes, &unwrapped) {
+        Recognised::CloudEvent(event) => of_cloudevent(raw, event, &unwrapped, message_id),
+        Recognised::Interaction(interaction) => of_interaction(raw, &interaction, &unwrapped, message_id),
+        Recognised::Opaque => opaque(raw, attributes, message_id),
     }
 }
 
-fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -> Event {
+/// What an event is.
+pub(super) enum Recognised<'d> {
+    CloudEvent(CloudEvent<'d>),
+    Interaction(Interaction<'d>),
+    Opaque,
+}
+
+/// The attributes and the message id that count: those of a push envelope stand for those of the delivery.
+pub(super) fn facts<'d>(raw: &'d RawEvent, unwrapped: &'d Unwrapped) -> (&'d BTreeMap<String, String>, &'d str) {
+    match &unwrapped.envelope {
+        Some(envelope) => (&envelope.attributes, &*envelope.message_id),
+        None => (&raw.attributes, &*raw.message_id),
+    }
+}
+
+/// Tries the shapes in their order.
+pub(super) fn recognise<'d>(attributes: &'d BTreeMap<String, String>, unwrapped: &'d Unwrapped) -> Recognised<'d> {
+    let document = unwrapped.document();
+    if let Some(event) = cloudevent::recognise(attributes, unwrapped.bytes(), document) {
+        return Recognised::CloudEvent(event);
+    }
+    document.and_then(|document| chat::recognise(document.root())).map_or(Recognised::Opaque, Recognised::Interaction)
+}
+
+fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, unwrapped: &Unwrapped, message_id: &str) -> Event {
     let (fields, basis) = event.fields(message_id);
+    let in_raw = unwrapped.envelope.is_none() && matches!(event.attributes, Attributes::Binary(_));
+    let owned = || event.attributes.all().into_iter().map(|(name, value)| (name.into_owned(), value.into_owned()));
     Event {
         raw: Arc::clone(raw),
         id: fields.id("ce"),
         basis,
         shape: Shape::CloudEvent,
-        event_type: shown(event.event_type().unwrap_or("UNKNOWN")),
+        event_type: shown(event.event_type.as_deref().unwrap_or("UNKNOWN")),
         fingerprint: fingerprint(false, |canon| event.write_fingerprint(canon)),
         time: event.time().and_then(Instant::to_utc),
         // The key's time would have to come from a field of the id; a CloudEvent's time is none.
         key_time_ms: 0,
         chat: event.view(),
-        ce_attributes: event.attributes,
+        inner_attributes: (!in_raw).then(|| owned().collect()),
         body: event.data.into_bytes(),
         fields,
     }
@@ -56,12 +74,11 @@ fn of_cloudevent(raw: &Arc<RawEvent>, event: CloudEvent<'_>, message_id: &str) -
 
 fn of_interaction(
     raw: &Arc<RawEvent>,
-    root: Value<'_>,
     interaction: &Interaction<'_>,
     unwrapped: &Unwrapped,
     message_id: &str,
 ) -> Event {
-    let (fields, basis) = interaction.fields(message_id, &unwrapped.body);
+    let (fields, basis) = interaction.fields(message_id, unwrapped.bytes());
     let time = interaction.time();
     Event {
         raw: Arc::clone(raw),
@@ -69,12 +86,12 @@ fn of_interaction(
         basis,
         shape: interaction.shape,
         event_type: shown(&interaction.event_type),
-        fingerprint: fingerprint(interaction.echoes_card(), |canon| canon.value(root)),
+        fingerprint: fingerprint(interaction.echoes_card(), |canon| canon.value(interaction.root)),
         time: time.and_then(Instant::to_utc),
         key_time_ms: time.map_or(0, Instant::key_millis),
         chat: interaction.view(),
-        ce_attributes: BTreeMap::new(),
-        body: unwrapped.body.clone(),
+        inner_attributes: None,
+        body: unwrapped.bytes().clone(),
         fields,
     }
 }
@@ -96,7 +113,7 @@ fn opaque(raw: &Arc<RawEvent>, attributes: &BTreeMap<String, String>, message_id
         time: None,
         key_time_ms: 0,
         chat: ChatEvent::default(),
-        ce_attributes: BTreeMap::new(),
+        inner_attributes: None,
         body: raw.data.clone(),
         fields,
     }
@@ -120,9 +137,8 @@ fn attributes_digest(attributes: &BTreeMap<String, String>) -> [u8; 32] {
 
 /// Version 1: a hash of what must be equal in two copies of one event.
 fn fingerprint(echoes_card: bool, write: impl FnOnce(&mut Canon<Hash>)) -> Fingerprint {
-    let mut hash = Hash::new();
-    hash.put(b"bellhop.fp.v1\0");
-    let mut canon = Canon::new(hash, Scrub { volatile: true, times: true, messages: echoes_card });
+    let mut canon = Canon::new(Hash::new(), Scrub { volatile: true, times: true, messages: echoes_card });
+    canon.raw(b"bellhop.fp.v1\0");
     write(&mut canon);
     let mut fingerprint = [1; 17];
     fingerprint[1..].copy_from_slice(&canon.into_sink().finish()[..16]);

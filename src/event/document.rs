@@ -69,20 +69,12 @@ pub(super) enum Kind<'d> {
 }
 
 impl Document {
-    /// Parses strict JSON; `None` when it is not.
-    pub(super) fn parse(text: Bytes) -> Option<Self> {
-        if text.len() > MAX_BYTES {
-            return None;
+    /// Parses strict JSON; gives the text back when it is not.
+    pub(super) fn parse(text: Bytes) -> Result<Self, Bytes> {
+        match read(&text) {
+            Some((unescaped, nodes)) => Ok(Self { text, unescaped, nodes }),
+            None => Err(text),
         }
-        let mut document = Self { text: Bytes::new(), unescaped: String::new(), nodes: Vec::new() };
-        let utf8 = std::str::from_utf8(&text).ok()?;
-        document.nodes.reserve((utf8.len() / 16).clamp(8, 1024));
-        let mut parser = serde_json::Deserializer::from_str(utf8);
-        let tape = Tape { text: utf8, unescaped: &mut document.unescaped, nodes: &mut document.nodes };
-        tape.deserialize(&mut parser).ok()?;
-        parser.end().ok()?;
-        document.text = text;
-        Some(document)
     }
 
     /// The outermost value.
@@ -224,6 +216,19 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
+/// The tape of a text, and the strings in it that had escapes.
+fn read(text: &[u8]) -> Option<(String, Vec<Node>)> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    let (mut unescaped, mut nodes) = (String::new(), Vec::with_capacity((text.len() / 16).clamp(8, 1024)));
+    let mut parser = serde_json::Deserializer::from_str(text);
+    Tape { text, unescaped: &mut unescaped, nodes: &mut nodes }.deserialize(&mut parser).ok()?;
+    parser.end().ok()?;
+    Some((unescaped, nodes))
+}
+
 /// Takes what the parser finds onto the tape.
 struct Tape<'t> {
     text: &'t str,
@@ -286,7 +291,7 @@ impl<'de> Visitor<'de> for Tape<'_> {
     fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
         // The parser lends strings without escapes out of the text itself: their place is all that is kept.
         let start = value.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
-        if self.text.get(start..start.saturating_add(value.len())) != Some(value) {
+        if start > self.text.len() || value.len() > self.text.len() - start {
             return self.visit_str(value);
         }
         self.nodes.push(Node::Plain { start: start as u32, len: value.len() as u32 });

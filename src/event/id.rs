@@ -1,10 +1,13 @@
 //! The id of an event, version bh1: which fields, framed how, hashed to what.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::{EventId, SoftKey, canonical::hex_text};
+use super::{
+    EventId, SoftKey,
+    canonical::{decimal, hex_text},
+};
 
 /// The fields of an id in their fixed order, framed so that no value can pass for another field.
 ///
@@ -32,8 +35,11 @@ impl Fields {
         match value.filter(|value| !value.is_empty()) {
             None => self.0.push_str("=~\n"),
             Some(value) => {
-                // Writing to a String can not fail.
-                let _ = write!(self.0, "={}:", value.len());
+                let mut digits = [0; 20];
+                let start = decimal(value.len() as u64, &mut digits, 20);
+                self.0.push('=');
+                self.0.extend(digits[start..].iter().map(|digit| char::from(*digit)));
+                self.0.push(':');
                 self.0.push_str(value);
                 self.0.push('\n');
             }

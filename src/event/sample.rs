@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
@@ -82,6 +82,36 @@ pub fn parse_all(text: &[u8]) -> Vec<(usize, Result<RawEvent, SampleError>)> {
     } else {
         vec![(0, parse(text))]
     }
+}
+
+/// A message in the sample format, as [`parse`] reads it: JSON data as JSON where that keeps every byte, other text as
+/// text, other bytes as base64. What is empty is left out.
+#[must_use]
+pub fn print(raw: &RawEvent) -> Value {
+    let mut sample = serde_json::Map::new();
+    if !raw.attributes.is_empty() {
+        sample.insert("attributes".to_owned(), raw.attributes.clone().into_iter().collect());
+    }
+    let json = serde_json::from_slice::<Value>(&raw.data).ok().filter(|value| !value.is_string());
+    let exact = json.filter(|value| serde_json::to_vec(value).is_ok_and(|printed| printed == raw.data));
+    match (exact, std::str::from_utf8(&raw.data)) {
+        (Some(value), _) => sample.insert("data".to_owned(), value),
+        (None, Ok(text)) => sample.insert("data".to_owned(), text.into()),
+        (None, Err(_)) => sample.insert("dataBase64".to_owned(), STANDARD.encode(&raw.data).into()),
+    };
+    if !raw.message_id.is_empty() {
+        sample.insert("messageId".to_owned(), raw.message_id.clone().into());
+    }
+    if let Some(time) = raw.publish_time {
+        sample.insert("publishTime".to_owned(), time.to_rfc3339_opts(SecondsFormat::AutoSi, true).into());
+    }
+    if !raw.ordering_key.is_empty() {
+        sample.insert("orderingKey".to_owned(), raw.ordering_key.clone().into());
+    }
+    if let Some(attempt) = raw.delivery_attempt {
+        sample.insert("deliveryAttempt".to_owned(), attempt.into());
+    }
+    sample.into()
 }
 
 fn raw(sample: Sample) -> Result<RawEvent, SampleError> {
@@ -176,6 +206,24 @@ mod tests {
         assert_eq!(lines, [(1, true), (3, false), (4, true)]);
         assert_eq!(parse_all(b"{\n\"data\": 1\n}\n").len(), 1);
         assert!(parse_all(b"")[0].1.is_err());
+    }
+
+    #[test]
+    fn what_is_printed_reads_the_same() {
+        let samples = built_in().iter().map(BuiltIn::raw);
+        let written = [
+            r#"{"data": "{\"a\": 1}", "orderingKey": "k", "deliveryAttempt": 3}"#,
+            r#"{"data": "\"a\"", "attributes": {"a": "b"}}"#,
+            r#"{"data": "{\"a\":1,\"a\":2}"}"#,
+            r#"{"dataBase64": "/w=="}"#,
+            r#"{"data": ""}"#,
+            r#"{"data": null}"#,
+        ];
+        for raw in samples.chain(written.iter().map(|text| parse(text.as_bytes()).unwrap())) {
+            let printed = print(&raw).to_string();
+
+            assert_eq!(parse(printed.as_bytes()).unwrap(), raw, "{printed}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What must hold for ids, keys and fingerprints, over the samples and over generated events.
 
+mod comparing;
 mod decoding;
 mod hostile;
 mod properties;

@@ -32,10 +32,8 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// What was found inside.
 pub(super) struct Unwrapped {
-    /// The innermost bytes, without byte order mark.
-    pub(super) body: Bytes,
-    /// Parsed, when they are JSON.
-    pub(super) document: Option<Document>,
+    /// The innermost bytes, without byte order mark: parsed, or as they are when they are not JSON.
+    pub(super) body: Result<Document, Bytes>,
     /// Attributes and transport id of a push envelope; they stand for those of the delivery.
     pub(super) envelope: Option<Envelope>,
 }
@@ -52,36 +50,50 @@ pub(super) fn unwrap(raw: &RawEvent) -> Unwrapped {
 }
 
 impl Unwrapped {
+    const fn outer(body: Result<Document, Bytes>) -> Self {
+        Self { body, envelope: None }
+    }
+
+    /// The parsed body.
+    pub(super) fn document(&self) -> Option<&Document> {
+        self.body.as_ref().ok()
+    }
+
+    /// The bytes of the body.
+    pub(super) fn bytes(&self) -> &Bytes {
+        self.body.as_ref().map_or_else(|bytes| bytes, Document::text)
+    }
+
     fn is_object(&self) -> bool {
-        self.document.as_ref().is_some_and(|document| document.root().is_object())
+        self.document().is_some_and(|document| document.root().is_object())
     }
 }
 
 fn peel(data: Bytes, levels: u8) -> Unwrapped {
-    let body = if data.starts_with(b"\xef\xbb\xbf") { data.slice(3..) } else { data };
-    let document = Document::parse(body.clone());
-    let outer = |document| Unwrapped { body: body.clone(), document, envelope: None };
+    let data = if data.starts_with(b"\xef\xbb\xbf") { data.slice(3..) } else { data };
+    let body = Document::parse(data);
     if levels == 0 {
-        return outer(document);
+        return Unwrapped::outer(body);
     }
-    let Some(document) = document else {
-        let inner = decode_base64(&body).map(|inner| peel(inner, levels - 1)).filter(Unwrapped::is_object);
-        return inner.unwrap_or_else(|| outer(None));
+    let open = |inner| Some(peel(inner, levels - 1)).filter(Unwrapped::is_object);
+    let document = match body {
+        Ok(document) => document,
+        Err(data) => return decode_base64(&data).and_then(open).unwrap_or_else(|| Unwrapped::outer(Err(data))),
     };
-    if document.root().is_object() {
-        let Some((inner, envelope)) = open_envelope(document.root()) else { return outer(Some(document)) };
-        let mut inner = peel(inner, levels - 1);
-        if !inner.is_object() {
-            return outer(Some(document));
+    match document.root().kind() {
+        Kind::Object => {
+            let inner = open_envelope(document.root()).and_then(|(inner, envelope)| Some((open(inner)?, envelope)));
+            let Some((mut inner, envelope)) = inner else { return Unwrapped::outer(Ok(document)) };
+            inner.envelope.get_or_insert(envelope);
+            inner
         }
-        inner.envelope.get_or_insert(envelope);
-        return inner;
+        Kind::Text(_) => {
+            // The tape goes before its content is parsed: both at once would be too much memory.
+            let text = document.text().clone();
+            document.into_text().and_then(open).unwrap_or_else(|| Unwrapped::outer(Document::parse(text)))
+        }
+        _ => Unwrapped::outer(Ok(document)),
     }
-    if !matches!(document.root().kind(), Kind::Text(_)) {
-        return outer(Some(document));
-    }
-    let inner = document.into_text().map(|inner| peel(inner, levels - 1)).filter(Unwrapped::is_object);
-    inner.unwrap_or_else(|| outer(Document::parse(body.clone())))
 }
 
 /// `{"subscription": "…", "message": {"data": "…", "messageId": "…"}}`. Its data is base64; text that is not is taken

@@ -162,15 +162,9 @@ fn verdict(
         Ended::Exited(status) => *status,
         Ended::Asked(status) if status.code().is_some() => *status,
         Ended::Asked(_) => {
-            return Err(HandlerError::Unknown {
-                what: "ended by the SIGTERM before its deadline".to_owned(),
-                detail,
-                over: true,
-            });
+            return Err(HandlerError::TimedOut { what: "ended by the SIGTERM before its deadline".to_owned(), detail });
         }
-        Ended::Killed => {
-            return Err(HandlerError::Unknown { what: "killed at the deadline".to_owned(), detail, over: true });
-        }
+        Ended::Killed => return Err(HandlerError::TimedOut { what: "killed at the deadline".to_owned(), detail }),
         Ended::Unwatched(error) => {
             let what = format!("end not seen: {}", error.kind());
             return Err(HandlerError::Unknown { what, detail, over: false });

@@ -17,6 +17,7 @@ mod config;
 mod endpoint;
 mod generation;
 mod health;
+mod held;
 mod inlet;
 mod notice;
 mod peek;
@@ -25,6 +26,7 @@ mod publishing;
 mod pulse;
 mod reader;
 mod reason;
+mod request_error;
 mod supervisor;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -53,8 +55,9 @@ use self::{
 pub use self::{
     config::{Config, Problem},
     endpoint::{Endpoint, EndpointError},
-    peek::{GivenBack, Peek, PeekError},
-    publishing::{PublishError, Topic},
+    peek::{GivenBack, Peek},
+    publishing::Topic,
+    request_error::RequestError,
 };
 use super::{Delivery, Source, SourceError};
 use crate::{clock::Clock, metrics::Metrics};
@@ -122,6 +125,7 @@ impl PubsubSource {
         let inlet = Arc::new(Inlet {
             budget: Arc::clone(&budget),
             answers: Arc::clone(&answers),
+            held: Arc::default(),
             deliveries: sender,
             stopping: stopping.clone(),
             metrics: metrics.clone(),

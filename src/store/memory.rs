@@ -107,6 +107,7 @@ impl ClaimStore for MemoryStore {
                     strict: row.strict,
                     failures: row.failures,
                     lost: row.lost,
+                    cut_by_drain: Row::was_cut_by_drain(&row.note, row.lost),
                     replies: match row.phase {
                         Phase::ReplyPending => tables.replies.get(&row.key).cloned().unwrap_or_default(),
                         Phase::NotBegun | Phase::MayHaveRun => Vec::new(),

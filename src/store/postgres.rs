@@ -74,7 +74,7 @@ impl PostgresStore {
         lease: Lease,
         retention: Duration,
         clock: Arc<dyn Clock>,
-        metrics: Metrics,
+        metrics: &Metrics,
     ) -> Result<Self, StoreError> {
         let holdoff = Arc::new(Holdoff::new(lease.length(), Arc::clone(&clock)));
         let timeout = lease.client_timeout().max(MIN_CLIENT_TIMEOUT);

@@ -120,6 +120,7 @@ impl SqliteStore {
                     strict: row.strict,
                     failures: row.failures,
                     lost: row.lost,
+                    cut_by_drain: Row::was_cut_by_drain(&row.note, row.lost),
                     replies,
                     fence_at,
                 })

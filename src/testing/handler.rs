@@ -28,6 +28,8 @@ pub enum Act {
     NotRun,
     /// Says that no retry will help.
     Refuse,
+    /// Was ended at its deadline.
+    TimeOut,
     /// Hangs up: nobody knows.
     HangUp,
     /// Can not be reached.
@@ -93,6 +95,7 @@ async fn perform(act: Act) -> Result<Handled, HandlerError> {
         Act::Fail => Err(HandlerError::Failed { what, after: None, detail }),
         Act::NotRun => Err(HandlerError::NotRun { what, after: None, detail }),
         Act::Refuse => Err(HandlerError::Permanent { what, detail }),
+        Act::TimeOut => Err(HandlerError::TimedOut { what, detail }),
         Act::HangUp => Err(HandlerError::Unknown { what, detail, over: false }),
         Act::Unreachable => Err(HandlerError::TargetTrouble { what, detail }),
         Act::Panic => std::panic::panic_any("scripted"),

@@ -97,7 +97,7 @@ impl Processor {
             }
             Answer::Quarantined(reason) => {
                 admission.report(attempt.key, None, Some(true), &self.intake);
-                self.report.found_in_quarantine(&attempt.event, reason);
+                self.report.found_in_quarantine(&attempt, reason);
                 attempt.flight.ack().await;
             }
             Answer::Wait(wake_in, why) => {
@@ -231,16 +231,14 @@ impl Processor {
         self.report.called(event);
         let began = Instant::now();
         let (verdict, loss) = call::handler(&self.handler, event, claim, &cx, held, &self.shutdown).await;
-        metrics
-            .handler_duration
-            .with_label_values(&[event.type_label(), verdict.label()])
-            .observe(began.elapsed().as_secs_f64());
+        let took = began.elapsed();
+        metrics.handler_duration.with_label_values(&[event.type_label(), verdict.label()]).observe(took.as_secs_f64());
+        metrics.handler_timeout_used.observe(took.div_duration_f64(cx.timeout));
         if let Some(loss) = loss {
             metrics.claims_lost.with_label_values(&[loss.label()]).inc();
         }
         match &verdict {
             Verdict::Answered(Ok(handled)) if handled.reply_unreadable => metrics.handler_replies_unreadable.inc(),
-            Verdict::Drained => metrics.drain_aborted.inc(),
             Verdict::Panicked => tracing::error!(event_id = %event.id, "Handler panicked"),
             _ => {}
         }

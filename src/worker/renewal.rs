@@ -127,7 +127,6 @@ impl Renewal {
     }
 
     fn failed(&self, error: &StoreError) {
-        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         match error {
             StoreError::Unknown(_) => self.intake.store_failed(),
             StoreError::Contention(_) | StoreError::Refused(_) | StoreError::ClaimLost => {}

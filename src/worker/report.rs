@@ -12,12 +12,15 @@ use crate::{
     event::Event,
     metrics::Metrics,
     outcome::{Outcome, Reason},
+    rule::{OnUnknown, Ruling},
     store::StoreError,
 };
 
 /// What happened to an event, for whoever watches (the demo's terminal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
+    /// It is the first copy this process holds, and its attempt begins.
+    Taken,
     /// A rule skipped it.
     Skipped,
     /// The handler did its work.
@@ -67,14 +70,16 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn skipped(&self, event: &Event) {
+    pub(super) fn skipped(&self, event: &Event, ruling: &Ruling) {
         self.metrics.events_skipped.with_label_values(&[event.type_label()]).inc();
-        debug!(event_id = %event.id, event_type = event.type_label(), "Skipped by a rule");
+        let rule = ruling.rule;
+        debug!(event_id = %event.id, event_type = event.type_label(), %rule, "Skipped by {rule}");
         self.tell(event, Happening::Skipped);
     }
 
-    /// What is odd about an event that will be handled like any other.
+    /// An attempt begins; what is odd about an event that will be handled like any other.
     pub(super) fn noticed(&self, event: &Event, repeat: bool) {
+        self.tell(event, Happening::Taken);
         if repeat {
             self.metrics.events_suspected_duplicate.with_label_values(&[event.type_label()]).inc();
             debug!(event_id = %event.id, event_type = event.type_label(), "Like another event of the last two minutes");
@@ -82,7 +87,8 @@ impl Reporter {
         if let Some(warning) = event.lifecycle_warning() {
             let warning = warning.as_str();
             self.metrics.workspace_subscription_warnings.with_label_values(&[warning]).inc();
-            let subscription = event.ce_attributes.get("source").map(String::as_str).unwrap_or_default();
+            let attributes = event.ce_attributes();
+            let subscription = attributes.get("source").map(|source| &**source).unwrap_or_default();
             warn!(event_id = %event.id, warning, subscription, "The Workspace Events subscription is {warning}: renew it");
         }
     }
@@ -94,6 +100,9 @@ impl Reporter {
 
     pub(super) fn mine(&self, event: &Event, claim: &Claim) {
         self.claimed(event, if claim.lost > 0 { "takeover" } else { "claimed" });
+        if claim.cut_by_drain {
+            self.metrics.drain_aborted.inc();
+        }
     }
 
     pub(super) fn duplicate(&self, event: &Event) {
@@ -113,18 +122,18 @@ impl Reporter {
     }
 
     /// The claim itself put the event in quarantine, or found it there.
-    pub(super) fn found_in_quarantine(&self, event: &Event, reason: Reason) {
+    pub(super) fn found_in_quarantine(&self, attempt: &Attempt, reason: Reason) {
+        let (event, rule) = (&attempt.event, attempt.ruling.rule);
         self.claimed(event, "quarantined");
         self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
         let space = space(event);
-        error!(event_id = %event.id, event_type = event.type_label(), space, outcome = "quarantined",
+        error!(event_id = %event.id, event_type = event.type_label(), space, %rule, outcome = "quarantined",
             reason = reason.as_str(), "Settled event {} as quarantined: {reason}", event.id);
         self.tell(event, Happening::Quarantined(reason));
     }
 
     pub(super) fn store_trouble(&self, event: &Event, error: &StoreError) {
         self.claimed(event, "error");
-        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         match error {
             StoreError::Refused(_) => {
                 error!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(),
@@ -137,7 +146,6 @@ impl Reporter {
     }
 
     pub(super) fn settle_trouble(&self, event: &Event, error: &StoreError) {
-        self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         warn!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(), "Outcome is not confirmed yet; the delivery is held");
     }
 
@@ -168,24 +176,29 @@ impl Reporter {
         self.metrics.events_finished.with_label_values(&[event.type_label(), label]).inc();
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let space = space(event);
+        let rule = attempt.ruling.rule;
+        // The row's word, not the rule's: once strict, always strict.
+        let on_unknown = if claim.strict { OnUnknown::Quarantine } else { OnUnknown::Rerun }.as_str();
         match outcome {
             Outcome::Done => {
                 self.ended(event, number);
-                info!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
-                    outcome = label, duration_ms, "Settled event {} as done", event.id);
+                info!(event_id = %event.id, event_type = event.type_label(), space, %rule, on_unknown, attempt = number,
+                    epoch = claim.epoch, outcome = label, duration_ms, "Settled event {} as done", event.id);
             }
             Outcome::Retry { after, note, .. } => {
                 let after_ms = u64::try_from(after.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
-                warn!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
-                    outcome = label, duration_ms, after_ms, why = note.as_str(), "Event {} will be tried again", event.id);
+                warn!(event_id = %event.id, event_type = event.type_label(), space, %rule, on_unknown, attempt = number,
+                    epoch = claim.epoch, outcome = label, duration_ms, after_ms, why = note.as_str(),
+                    "Event {} will be tried again", event.id);
             }
             Outcome::Quarantine { reason, detail, .. } => {
                 self.ended(event, number);
                 // The first line is bellhop's own words; what the handler said may be private.
                 let why = detail.as_str().lines().next().unwrap_or_default();
                 self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
-                error!(event_id = %event.id, event_type = event.type_label(), space, attempt = number, epoch = claim.epoch,
-                    outcome = label, duration_ms, reason = reason.as_str(), why, "Settled event {} as quarantined: {reason}", event.id);
+                error!(event_id = %event.id, event_type = event.type_label(), space, %rule, on_unknown, attempt = number,
+                    epoch = claim.epoch, outcome = label, duration_ms, reason = reason.as_str(), why,
+                    "Settled event {} as quarantined: {reason}", event.id);
             }
         }
         self.tell(event, happening);

@@ -2,10 +2,11 @@
 
 mod answers;
 mod failures;
+mod measures;
 mod stopping;
 mod store;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -19,11 +20,11 @@ use crate::{
     claim::{Key, Lease, State},
     clock::Clock,
     event::{RawEvent, decode},
-    metrics::Metrics,
+    metrics::{Metrics, tests::undeclared},
     retry::{self, Backoff},
     rule::{Action, Match, OnUnknown, Pattern, Rule, Rules},
     shutdown::Shutdown,
-    store::{ClaimLog, ClaimStore},
+    store::{ClaimLog, ClaimStore, memory::MemoryStore},
     testing::{
         clock::TestClock,
         faults::{Fault, FaultStore, Method},
@@ -42,11 +43,23 @@ struct Bench {
     log: AckLog,
     handler: ScriptedHandler,
     store: Arc<FaultStore>,
-    claims: Arc<dyn ClaimLog>,
+    claims: Arc<MemoryStore>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
     shutdown: Shutdown,
     running: JoinHandle<Drained>,
+    _labels: Labels,
+}
+
+/// Fails the test that used a label's value that nobody declared.
+struct Labels(Metrics);
+
+impl Drop for Labels {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(undeclared(&self.0), BTreeSet::new());
+        }
+    }
 }
 
 struct Setup {
@@ -86,12 +99,14 @@ impl Setup {
 
     fn start(self) -> Bench {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::starting_at(start_of_time()));
+        let retention = Duration::from_secs(10 * 86_400);
+        let memory = Arc::new(MemoryStore::new(Lease::new(LEASE), retention, Arc::clone(&clock)));
+        self.start_on(memory, clock)
+    }
+
+    /// A process on a store that another one used before.
+    fn start_on(self, memory: Arc<MemoryStore>, clock: Arc<dyn Clock>) -> Bench {
         let lease = Lease::new(LEASE);
-        let memory = Arc::new(crate::store::memory::MemoryStore::new(
-            lease,
-            Duration::from_secs(10 * 86_400),
-            Arc::clone(&clock),
-        ));
         let store = Arc::new((self.faults)(FaultStore::new(Arc::clone(&memory) as Arc<dyn ClaimStore>)));
         let handler = ScriptedHandler::new(self.acts);
         let metrics = Metrics::new().unwrap();
@@ -120,7 +135,19 @@ impl Setup {
         let worker = Worker::new(parts, "fed", shutdown.clone());
         #[expect(clippy::disallowed_methods, reason = "the test awaits the handle")]
         let running = tokio::spawn(async move { worker.run(Box::new(source)).await.unwrap() });
-        Bench { feed, log: AckLog::default(), handler, store, claims: memory, metrics, clock, shutdown, running }
+        let _labels = Labels(metrics.clone());
+        Bench {
+            feed,
+            log: AckLog::default(),
+            handler,
+            store,
+            claims: memory,
+            metrics,
+            clock,
+            shutdown,
+            running,
+            _labels,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     claim::{Budget, Claim},
     handler::{Handled, HandlerError},
-    outcome::{Certainty, Detail, Note, Outcome, Reason},
+    outcome::{CUT_BY_DRAIN, Certainty, Detail, Note, Outcome, Reason},
     retry::Backoff,
 };
 
@@ -31,8 +31,8 @@ impl Verdict {
     pub(super) const fn label(&self) -> &'static str {
         match self {
             Self::Answered(Ok(_)) => "ok",
+            Self::TimedOut | Self::Answered(Err(HandlerError::TimedOut { .. })) => "timeout",
             Self::Answered(Err(_)) | Self::Fenced | Self::Drained | Self::NotCalled => "error",
-            Self::TimedOut => "timeout",
             Self::Panicked => "panic",
         }
     }
@@ -80,8 +80,8 @@ impl Terms {
             Verdict::Answered(Err(error)) => self.failed(error),
             Verdict::TimedOut => self.unknown("handler did not answer in time", Detail::default(), Certainty::Open),
             Verdict::Panicked => self.unknown("handler panicked", Detail::default(), Certainty::Over),
-            Verdict::Drained if self.strict => self.unknown("cut by a drain", Detail::default(), Certainty::Open),
-            Verdict::Drained => self.hand_back("cut by a drain"),
+            Verdict::Drained if self.strict => self.unknown(CUT_BY_DRAIN, Detail::default(), Certainty::Open),
+            Verdict::Drained => self.hand_back(CUT_BY_DRAIN),
             Verdict::Fenced => self.hand_back("lease lost"),
             Verdict::NotCalled => Outcome::Retry {
                 counts: false,
@@ -103,6 +103,7 @@ impl Terms {
                 certainty: Certainty::Over,
                 detail: said(&what, &detail),
             },
+            HandlerError::TimedOut { what, detail } => self.unknown(&what, detail, Certainty::Over),
             HandlerError::Unknown { what, detail, over } => {
                 self.unknown(&what, detail, if over { Certainty::Over } else { Certainty::Open })
             }
@@ -200,6 +201,8 @@ mod tests {
         let hangs_up = |over| {
             Verdict::Answered(Err(HandlerError::Unknown { what: "reset".into(), detail: Detail::default(), over }))
         };
+        let stopped =
+            || Verdict::Answered(Err(HandlerError::TimedOut { what: "killed".into(), detail: Detail::default() }));
         let permanent =
             || Verdict::Answered(Err(HandlerError::Permanent { what: "400".into(), detail: Detail::default() }));
         let ok = || Verdict::Answered(Ok(Handled::default()));
@@ -244,8 +247,19 @@ mod tests {
         }
         assert_eq!(shape(&terms(false, 0).conclude(failed(None))), "retry counts=true after=Some(10) Over");
         assert_eq!(shape(&terms(true, 0).conclude(failed(None))), "outcome_unknown counts=false Over");
+        assert_eq!(shape(&terms(false, 0).conclude(stopped())), "retry counts=true after=Some(10) Over");
+        assert_eq!(shape(&terms(true, 0).conclude(stopped())), "outcome_unknown counts=false Over");
         assert_eq!(shape(&terms(false, 0).conclude(hangs_up(true))), "retry counts=true after=Some(10) Over");
         assert_eq!(shape(&terms(true, 0).conclude(hangs_up(false))), "outcome_unknown counts=false Open");
+    }
+
+    #[test]
+    fn a_handler_that_was_ended_at_its_deadline_is_labelled_as_a_timeout() {
+        let ended = HandlerError::TimedOut { what: "killed at the deadline".into(), detail: Detail::default() };
+
+        assert_eq!(Verdict::Answered(Err(ended)).label(), "timeout");
+        assert_eq!(Verdict::TimedOut.label(), "timeout");
+        assert_eq!(failed(None).label(), "error");
     }
 
     #[test]

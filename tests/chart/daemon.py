@@ -24,12 +24,13 @@ def worker(rendered: helm.Rendered) -> dict:
     return next(container for container in spec["containers"] if container["name"] == "bellhop")
 
 
-def environment(container: dict) -> dict:
-    """The container's variables, with a value for each secret. An unknown one is a mistake of the chart."""
+def environment(container: dict, secrets: dict | None = None) -> dict:
+    """The container's variables, with a value for each that refers to a secret."""
+    known = SECRETS | (secrets or {})
     found = dict(IN_KUBERNETES)
     for variable in container["env"]:
         name = variable["name"]
-        found[name] = variable["value"] if "value" in variable else SECRETS.get(name, "x")
+        found[name] = variable["value"] if "value" in variable else known.get(name, "x")
     return found
 
 

@@ -122,11 +122,6 @@ GUARDS = {
         "metrics.podMonitor and metrics.gmpPodMonitoring are both enabled: every series would be there twice",
         minimal(metrics={"podMonitor": {"enabled": True}}),
     ),
-    "15 variable of the chart": (
-        minimal(extraEnv=[{"name": "DATABASE_URL", "value": "postgres://x"}]),
-        "extraEnv sets DATABASE_URL, which the chart sets or computes with: give it in values instead",
-        merge(without_secret(minimal()), {"extraEnv": [{"name": "DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}]}),
-    ),
     "16 latest without digest": (
         minimal(image={"tag": "latest"}),
         "image.tag=latest without image.digest: nobody could say what runs",
@@ -204,17 +199,17 @@ GUARDS = {
     ),
     "20 nothing on loopback": (
         minimal(config=LOOPBACK),
-        "config.handler.url http://localhost:9000/events is on loopback, but nothing listens there in this pod: put the handler into extraContainers, or give its Service's URL",
+        "config.handler.url http://localhost:9000/events is on loopback, but nothing listens there in this pod: put the handler into initContainers with restartPolicy Always (a sidecar that stops after bellhop) or into extraContainers, or give its Service's URL",
         minimal(config=LOOPBACK, extraContainers=[NEIGHBOUR]),
     ),
     "20 nothing on an address of loopback": (
         minimal(config={"handler": {"url": "http://127.8.8.8/events"}}),
-        "config.handler.url http://127.8.8.8/events is on loopback, but nothing listens there in this pod: put the handler into extraContainers, or give its Service's URL",
+        "config.handler.url http://127.8.8.8/events is on loopback, but nothing listens there in this pod: put the handler into initContainers with restartPolicy Always (a sidecar that stops after bellhop) or into extraContainers, or give its Service's URL",
         minimal(config={"handler": {"url": "http://127.8.8.8/events"}}, initContainers=[{**NEIGHBOUR, "restartPolicy": "Always"}]),
     ),
     "20 an init container that ends": (
         minimal(config=LOOPBACK, initContainers=[NEIGHBOUR]),
-        "config.handler.url http://localhost:9000/events is on loopback, but nothing listens there in this pod: put the handler into extraContainers, or give its Service's URL",
+        "config.handler.url http://localhost:9000/events is on loopback, but nothing listens there in this pod: put the handler into initContainers with restartPolicy Always (a sidecar that stops after bellhop) or into extraContainers, or give its Service's URL",
         minimal(config={"handler": {"url": "http://localhost.example/events"}}),
     ),
     "20 no URL": (
@@ -257,6 +252,11 @@ GUARDS = {
         "config.server.listen 127.0.0.1:8080 is on loopback: probes would miss",
         minimal(config={"server": {"listen": "[::]:8080"}}),
     ),
+    "a rollout that counts as failed while pods drain": (
+        minimal(progressDeadlineSeconds=75, minReadySeconds=5),
+        "progressDeadlineSeconds 75 is not above grace 70 + minReadySeconds 5: a rollout would count as failed while pods drain",
+        minimal(progressDeadlineSeconds=76, minReadySeconds=5),
+    ),
     "a rollout that can not move": (
         minimal(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
         "strategy.rollingUpdate has maxSurge 0 and maxUnavailable 0: no rollout could ever move",
@@ -282,7 +282,7 @@ CLUSTER_GUARDS = {
         minimal(metrics={"gmpPodMonitoring": {"enabled": True, "renderMode": "alwaysRender"}}),
     ),
     "prometheusRule": (
-        minimal(metrics={"prometheusRule": {"enabled": True, "renderMode": "failIfMissing"}}),
+        minimal(metrics={"prometheusRule": {"enabled": True, "renderMode": "failIfMissing", "runbookBaseUrl": "https://runbooks.example"}}),
         "metrics.prometheusRule needs monitoring.coreos.com/v1, which is not installed (renderMode=failIfMissing)",
         minimal(metrics={"prometheusRule": {"enabled": False, "renderMode": "failIfMissing"}}),
     ),

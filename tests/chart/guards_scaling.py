@@ -5,6 +5,7 @@ from __future__ import annotations
 from scenarios import hpa, merge, minimal, scenario
 
 BACKLOG = "pubsub.googleapis.com|subscription|num_undelivered_messages"
+OF_PODS = {"type": "Pods", "pods": {"metric": {"name": "busy"}, "target": {"type": "AverageValue", "averageValue": "800m"}}}
 
 
 def external(name: str, kind: str) -> dict:
@@ -38,8 +39,8 @@ GUARDS = {
         minimal(config={"pubsub": {"project": "", "subscription": "projects/my-project/subscriptions/chat-events"}}),
     ),
     "7 full subscription name": (
-        hpa(config={"pubsub": {"subscription": "projects/p/subscriptions/chat-events"}}),
-        'config.pubsub.subscription "projects/p/subscriptions/chat-events" can not select the metric: the HPA\'s label selector needs the short id, of [A-Za-z0-9._-] and at most 63 characters',
+        hpa(config={"pubsub": {"subscription": "projects/my-project/subscriptions/chat-events"}}),
+        'config.pubsub.subscription "projects/my-project/subscriptions/chat-events" can not select the metric: the HPA\'s label selector needs the short id, of [A-Za-z0-9._-] and at most 63 characters',
         hpa(config={"pubsub": {"subscription": "chat-events"}}),
     ),
     "7 subscription longer than a label": (
@@ -64,8 +65,13 @@ GUARDS = {
     ),
     "8 zero without a metric": (
         merge(scenario("hpa-prometheus"), {"autoscaling": {"minReplicas": 0, "allowAlphaScaleToZero": True}}),
-        "autoscaling.minReplicas 0 with metricSource=prometheusAdapter would never scale up again: without pods there is no metric",
-        scenario("hpa-prometheus"),
+        "autoscaling.minReplicas 0 with metricSource=prometheusAdapter would never scale up again: without pods there is no metric. Add one of type External or Object",
+        merge(scenario("hpa-prometheus"), {"autoscaling": {"minReplicas": 0, "allowAlphaScaleToZero": True, "extraMetrics": [external("own", "AverageValue")]}}),
+    ),
+    "8 zero with metrics of pods only": (
+        merge(scenario("hpa-custom"), {"autoscaling": {"minReplicas": 0, "allowAlphaScaleToZero": True, "metrics": [OF_PODS]}}),
+        "autoscaling.minReplicas 0 with metricSource=custom would never scale up again: without pods there is no metric. Add one of type External or Object",
+        merge(scenario("hpa-custom"), {"autoscaling": {"minReplicas": 0, "allowAlphaScaleToZero": True}}),
     ),
     "9 target above the concurrency": (
         hpa(autoscaling={"target": 16}),

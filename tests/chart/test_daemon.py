@@ -10,11 +10,13 @@ import urllib.error
 import urllib.request
 
 import pytest
+import yaml
 
 import helm
 import pods
 from daemon import IN_KUBERNETES, environment, run, worker, written
-from scenarios import minimal, names, scenario
+from guards_config import OF_THE_DAEMON
+from scenarios import merge, minimal, names, scenario
 
 RENDERS_ONE = [name for name in names() if "existingConfigMap" not in scenario(name)]
 
@@ -37,6 +39,94 @@ def test_an_invalid_one_would_be_noticed(bellhop, tmp_path):
     answer = run(bellhop, ["config", "validate", "--config", str(path)], environment(worker(rendered)))
 
     assert answer.returncode == 2
+
+
+def judged(bellhop, tmp_path, config: dict) -> int:
+    """The daemon's answer to a configuration, whatever the chart would say to it."""
+    rendered = helm.render(minimal())
+    path = written(rendered, tmp_path)
+    path.write_text(yaml.safe_dump(merge(yaml.safe_load(path.read_text()), config)))
+    return run(bellhop, ["config", "validate", "--config", str(path)], environment(worker(rendered))).returncode
+
+
+@pytest.mark.parametrize("name", OF_THE_DAEMON)
+def test_the_daemon_would_refuse_that_as_well(name, bellhop, tmp_path):
+    refused, _, neighbour = OF_THE_DAEMON[name]
+
+    assert judged(bellhop, tmp_path, refused["config"]) == 2
+    assert judged(bellhop, tmp_path, neighbour["config"]) == 0
+
+
+# Texts with a shape: what the schema refuses, and its neighbour.
+SHAPES = [
+    ("pubsub.project", "my project", "example.com:my-project"),
+    ("pubsub.subscription", "projects/my-project/topics/chat", "projects/my-project/subscriptions/chat"),
+    ("pubsub.endpoint", "ftp://emulator", "emulator:8085"),
+    ("pubsub.endpoint", "http://emulator:8085/path", "http://emulator:8085/"),
+    ("pubsub.max_outstanding_bytes", "many", "1.5 MiB"),
+    ("handler.url", "http://user:password@handler/", "http://handler/?user=a@b"),
+    ("handler.url", "http://handler/#part", "http://handler/part"),
+    ("handler.url", "handler:9000", "http://[fd00::1]:9000"),
+    ("handler.proxy", "socks5://proxy:1080", "http://proxy:3128"),
+    ("server.listen", "localhost:8080", "[::]:8080"),
+    ("rule", [{"match": {"type": []}}], [{"match": {"type": ["MESSAGE"]}}]),
+]
+
+
+@pytest.mark.parametrize(("key", "wrong", "right"), SHAPES, ids=str)
+def test_the_schema_refuses_what_the_daemon_does(key, wrong, right, bellhop, tmp_path):
+    def nested(value) -> dict:
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        return value
+
+    with pytest.raises(helm.Refused, match="specifications of the schema"):
+        helm.render(minimal(config=nested(wrong)))
+    assert judged(bellhop, tmp_path, {**nested(wrong)}) == 2
+    assert helm.render(minimal(config=nested(right))).objects
+    assert judged(bellhop, tmp_path, nested(right)) == 0
+
+
+# "a duration from "5s" to "10m"", as docs/CONFIGURATION.md says it and the daemon's own tests hold it to.
+LIMITS = re.findall(
+    r'^\| `([a-z_.\[\]]+)` \|[^|]*\|[^|]*a duration from "([^"]+)" to "([^"]+)"',
+    (helm.ROOT / "docs" / "CONFIGURATION.md").read_text(),
+    re.MULTILINE,
+)
+# What must be given beside a limit, so that nothing else is wrong.
+BESIDE = {
+    "acknowledgeLongGrace": True,
+    "pubsub": {"messageRetention": "10m"},
+    "config": {"worker": {"drain_may_cut": True}},
+}
+
+
+def with_limit(key: str, time: str) -> dict:
+    section, name = key.split(".")
+    values = minimal(**BESIDE)
+    if key == "retry.min_backoff":
+        values = merge(values, {"config": {"retry": {"max_backoff": "1day"}}})
+    if key == "retry.max_backoff":
+        values = merge(values, {"config": {"retry": {"min_backoff": "100ms"}}})
+    if section == "rule[]":
+        return merge(values, {"config": {"rule": [{"match": {}, name: time}]}})
+    return merge(values, {"config": {section: {name: time}}})
+
+
+def test_there_are_limits():
+    assert len(LIMITS) >= 11
+
+
+@pytest.mark.parametrize(("key", "least", "most"), LIMITS)
+def test_durations_are_limited_as_the_daemon_limits_them(key, least, most):
+    shown = key.replace("rule[]", "rule[0]")
+
+    for time in (least, most):
+        assert helm.render(with_limit(key, time)).objects
+    for time in (f"{most} 1s", "50ms" if least == "100ms" else least.replace("10m", "9m") if "days" in least else "900ms"):
+        with pytest.raises(helm.Refused) as caught:
+            helm.render(with_limit(key, time))
+        assert f"config.{shown} {time} must be a duration from {least} to {most}" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", RENDERS_ONE)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import urllib.request
+import uuid
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 import helm
 import pods
-from daemon import environment, worker, written
-from scenarios import merge, scenario
+from daemon import environment, run, worker, written
+from scenarios import merge, minimal, scenario
 
 SAMPLE = json.loads((helm.ROOT / "src" / "event" / "samples" / "chat.message.json").read_text())["data"]
 # The emulator sends the next delivery to a stream that is gone, and again one deadline (10 s) later.
@@ -92,8 +96,49 @@ def handler():
     found.server.shutdown()
 
 
-def test_sigterm_within_the_rendered_grace_loses_nothing(bellhop, emulator, handler, tmp_path):
-    topic, subscription = "v1/projects/my-project/topics/chart-drain", "v1/projects/my-project/subscriptions/chart-drain"
+def servers(command: str, *arguments) -> str:
+    script = helm.ROOT / "tests" / "servers" / "postgres.sh"
+    # The server keeps the script's output open where it could.
+    return subprocess.run([script, command, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def postgres():
+    """URL of an empty database: on the server that tests/run.sh started, or on one of its own."""
+    shared = os.environ.get("BELLHOP_TEST_POSTGRES_URL")
+    if shared is None:
+        # Not under pytest's folder: PostgreSQL may run as another user, who must be able to walk there.
+        folder = Path(tempfile.mkdtemp(prefix="bellhop-chart.", dir="/tmp"))
+        folder.chmod(0o755)
+        servers("init", folder / "postgres")
+        port = free_port()
+        servers("start", folder / "postgres", port)
+        url = f"postgres://postgres@127.0.0.1:{port}/postgres"
+    else:
+        url = shared
+    name = f"chart_drain_{uuid.uuid4().hex}"
+    psql = [f"{servers('find')}/psql", "--quiet", "--no-psqlrc", url, "--command"]
+    subprocess.run([*psql, f"CREATE DATABASE {name}"], check=True)
+    yield url.rpartition("/")[0] + f"/{name}"
+    if shared is None:
+        servers("stop", folder / "postgres", "immediate")
+        shutil.rmtree(folder)
+    else:
+        subprocess.run([*psql, f"DROP DATABASE {name} WITH (FORCE)"], check=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path) -> tuple[dict, dict]:
+    """Values with a store, and the variables that its Secret would hold."""
+    if request.param == "sqlite":
+        (tmp_path / "store").mkdir()
+        return merge(scenario("sqlite"), {"config": {"store": {"path": f"{tmp_path}/store/bellhop.db"}}}), {}
+    return minimal(), {"DATABASE_URL": request.getfixturevalue("postgres")}
+
+
+def test_sigterm_within_the_rendered_grace_loses_nothing(bellhop, emulator, handler, store, tmp_path):
+    name = f"chart-drain-{uuid.uuid4().hex}"
+    topic, subscription = f"v1/projects/my-project/topics/{name}", f"v1/projects/my-project/subscriptions/{name}"
     send("PUT", f"{emulator}/{topic}", {})
     send("PUT", f"{emulator}/{subscription}", {"topic": topic.removeprefix("v1/"), "ackDeadlineSeconds": 10})
     # An old event would be too old to handle.
@@ -103,13 +148,13 @@ def test_sigterm_within_the_rendered_grace_loses_nothing(bellhop, emulator, hand
         for number in (1, 2)
     ]
     port = free_port()
+    base, secrets = store
     values = merge(
-        scenario("sqlite"),
+        base,
         {
             "config": {
-                "pubsub": {"subscription": "chart-drain", "endpoint": emulator, "lease_extension": "10s"},
+                "pubsub": {"subscription": name, "endpoint": emulator, "lease_extension": "10s"},
                 "worker": {"concurrency": 1},
-                "store": {"path": f"{tmp_path}/store/bellhop.db"},
                 "handler": {"kind": "http", "command": [], "url": handler.url},
                 "server": {"listen": f"0.0.0.0:{port}"},
             },
@@ -117,11 +162,14 @@ def test_sigterm_within_the_rendered_grace_loses_nothing(bellhop, emulator, hand
             "extraContainers": [{"name": "handler", "image": "registry.example/handler:7"}],
         },
     )
-    (tmp_path / "store").mkdir()
     rendered = helm.render(values)
     grace = pods.spec_of(rendered.one("Deployment"))["terminationGracePeriodSeconds"]
     container = worker(rendered)
-    variables = environment(container) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+    variables = environment(container, secrets) | {"BELLHOP_CONFIG": str(written(rendered, tmp_path))}
+    for job in rendered.all("Job"):
+        (migration,) = pods.spec_of(job)["containers"]
+        done = run(bellhop, migration["args"], environment(migration, secrets))
+        assert done.returncode == 0, done.stderr
 
     def start() -> subprocess.Popen:
         return subprocess.Popen([bellhop, *container["args"]], env=variables, stderr=subprocess.PIPE, text=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
+import guards_config
 import guards_pods
 import guards_scaling
 import helm
+from guards_config import VERSION_GUARDS
 from guards_pods import CLUSTER_GUARDS, without_secret
 from scenarios import hpa
 
-GUARDS = {**guards_scaling.GUARDS, **guards_pods.GUARDS}
+GUARDS = {**guards_scaling.GUARDS, **guards_pods.GUARDS, **guards_config.GUARDS}
 
 
 def refusal(values: dict, **cluster) -> list[str]:
@@ -49,11 +54,18 @@ def test_a_missing_api_that_is_expected_passes(name):
     assert helm.render(neighbour, crds=False).objects
 
 
-def test_scaling_to_zero_passes_where_kubernetes_can_do_it():
-    values = hpa(autoscaling={"minReplicas": 0})
+@pytest.mark.parametrize("name", VERSION_GUARDS)
+def test_what_a_kubernetes_can_not_do_yet_is_refused_in_these_words(name):
+    values, message, before, _ = VERSION_GUARDS[name]
 
-    assert refusal(values, kube="1.36.3")
-    assert helm.render(values, kube="1.37.0").one("HorizontalPodAutoscaler")["spec"]["minReplicas"] == 0
+    assert refusal(values, kube=before) == [message]
+
+
+@pytest.mark.parametrize("name", VERSION_GUARDS)
+def test_it_passes_where_kubernetes_can_do_it(name):
+    values, _, _, since = VERSION_GUARDS[name]
+
+    assert helm.render(values, kube=since).objects
 
 
 def test_one_mistake_gives_one_message():
@@ -77,3 +89,27 @@ def test_every_guard_of_the_list_is_here():
     numbers = {int(name.split()[0]) for name in GUARDS if name[0].isdigit()} | {18}
 
     assert numbers == set(range(1, 24))
+
+
+# Problems of alerts, which test_objects.py tries on rules of its own.
+TRIED_ELSEWHERE = {
+    "metrics.prometheusRule.alerts.%s: there is no such alert",
+    "metrics.prometheusRule.alerts.%s: its expression does not end with a number, so there is no threshold to set",
+    # test_daemon.py tries each key.
+    "%s %s must be a duration from %s to %s",
+}
+
+
+def test_every_message_of_the_templates_is_tried():
+    messages = [message for guards in (GUARDS, CLUSTER_GUARDS, VERSION_GUARDS) for _, message, *_ in guards.values()]
+    written = {
+        json.loads(text).removesuffix("\n")
+        for path in (helm.CHART / "templates").glob("_validate*.tpl")
+        for text in re.findall(r'printf ("[^"\\]*(?:\\.[^"\\]*)*\\n")', path.read_text())
+    }
+
+    def is_tried(text: str) -> bool:
+        pattern = ".*".join(map(re.escape, re.split(r"%(?:\.0)?[sdqf]", text)))
+        return any(re.fullmatch(pattern, message) for message in messages)
+
+    assert {text for text in written if not text.startswith("\n") and not is_tried(text)} == TRIED_ELSEWHERE

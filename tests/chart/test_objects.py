@@ -22,7 +22,10 @@ RULES = {
                     "expr": 'time() - max(bellhop_pubsub_last_message_timestamp_seconds{job="bellhop",namespace="bellhop"}) > 300',
                     "for": "2m",
                     "labels": {"severity": "critical"},
-                    "annotations": {"summary": "No pull for {{ $value }} s on {{ $labels.pod }}"},
+                    "annotations": {
+                        "summary": "No pull for {{ $value }} s on {{ $labels.pod }}",
+                        "runbook_url": "https://github.com/example/bellhop/blob/main/docs/runbooks/BellhopNotPulling.md",
+                    },
                 },
                 {"alert": "BellhopHPAMaxed", "expr": 'kube_hpa{horizontalpodautoscaler="bellhop"} == on() max(x)', "for": "20m"},
                 {"record": "bellhop:slots", "expr": 'sum(bellhop_handler_slots{deployment="bellhop"})'},
@@ -45,7 +48,7 @@ def chart_with_files(tmp_path):
 
 
 def alerts(chart, **over) -> dict:
-    values = minimal(metrics={"prometheusRule": {"enabled": True, **over}})
+    values = minimal(metrics={"prometheusRule": {"enabled": True, "runbookBaseUrl": "https://wiki.example/bellhop/", **over}})
     groups = helm.render(values, chart=chart).one("PrometheusRule")["spec"]["groups"]
     return {rule.get("alert", rule.get("record")): rule for group in groups for rule in group["rules"]}
 
@@ -53,12 +56,20 @@ def alerts(chart, **over) -> dict:
 def test_alerts_are_about_this_release(chart_with_files):
     found = alerts(chart_with_files)
 
+    written = RULES["groups"][0]["rules"][0]
     assert found["BellhopNotPulling"] == {
-        **RULES["groups"][0]["rules"][0],
+        **written,
+        "annotations": {**written["annotations"], "runbook_url": "https://wiki.example/bellhop/BellhopNotPulling.md"},
         "expr": 'time() - max(bellhop_pubsub_last_message_timestamp_seconds{job="bellhop",namespace="apps"}) > 300',
     }
     assert found["BellhopHPAMaxed"]["expr"] == 'kube_hpa{horizontalpodautoscaler="chat-bellhop"} == on() max(x)'
     assert found["bellhop:slots"]["expr"] == 'sum(bellhop_handler_slots{deployment="chat-bellhop"})'
+
+
+def test_every_alert_leads_to_a_page_that_exists():
+    for name, rule in alerts(helm.CHART).items():
+        assert rule["annotations"]["runbook_url"] == f"https://wiki.example/bellhop/{name}.md"
+        assert (helm.ROOT / "docs" / "runbooks" / f"{name}.md").is_file()
 
 
 def test_an_alert_can_be_switched_off(chart_with_files):
@@ -95,7 +106,7 @@ def test_the_dashboard_comes_as_it_is(chart_with_files):
 def test_without_files_there_is_neither(chart_with_files):
     for path in (chart_with_files / "files").glob("*.*"):
         path.unlink()
-    values = minimal(metrics={"prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}})
+    values = minimal(metrics={"prometheusRule": {"enabled": True, "runbookBaseUrl": "https://x"}, "dashboard": {"enabled": True}})
 
     rendered = helm.render(values, chart=chart_with_files)
 
@@ -103,27 +114,63 @@ def test_without_files_there_is_neither(chart_with_files):
     assert "metrics.prometheusRule has no rules to render" in rendered.notes
 
 
-def test_what_the_policy_lets_out():
-    egress = helm.render(scenario("prometheus")).one("NetworkPolicy")["spec"]["egress"]
+def egress(**over) -> list[dict]:
+    return helm.render(merge(scenario("prometheus"), over)).one("NetworkPolicy")["spec"]["egress"]
 
-    assert [[port["port"] for port in rule["ports"]] for rule in egress] == [[53, 53], [443], [5432], [80], [988], [9000]]
+
+def ports(rules: list[dict]) -> list[list[int]]:
+    return [[port["port"] for port in rule["ports"]] for rule in rules]
+
+
+def test_what_the_policy_lets_out():
+    assert ports(egress()) == [[53, 53], [443], [5432], [80], [988], [8000]]
+
+
+def test_the_policy_names_the_handlers_pods():
+    peers = scenario("prometheus")["networkPolicy"]["handlerTo"]
+
+    assert egress()[-1] == {"ports": [{"protocol": "TCP", "port": 8000}], "to": peers}
 
 
 @pytest.mark.parametrize(
-    ("url", "port"),
+    ("handler", "port"),
     [
-        ("http://handler/events", 80),
-        ("http://handler:81", 81),
-        ("https://handler:8443/events?x=:1", 8443),
-        ("https://handler/events", None),
-        ("http://[fd00::1]:8080/events", 8080),
+        ({"url": "http://handler/events"}, 80),
+        ({"url": "http://handler:81"}, 81),
+        ({"url": "https://handler:8443/events?x=:1"}, 8443),
+        ({"url": "https://handler/events"}, None),
+        ({"url": "http://[fd00::1]:8080/events"}, 8080),
+        ({"url": "https://handler/events", "proxy": "http://proxy:3128"}, 3128),
+        ({"kind": "echo", "url": ""}, None),
     ],
 )
-def test_the_policy_lets_handlers_be_reached(url, port):
-    values = merge(scenario("prometheus"), {"config": {"handler": {"url": url}}})
-    egress = helm.render(values).one("NetworkPolicy")["spec"]["egress"]
+def test_without_its_port_the_policy_takes_that_of_the_url(handler, port):
+    rules = egress(config={"handler": {"auth": "none", "unauthenticated": True, **handler}}, handlerAuth={"bearerToken": {"existingSecret": ""}}, networkPolicy={"handlerPort": "", "handlerTo": []})
 
-    assert [rule["ports"][0]["port"] for rule in egress][5:] == ([port] if port else [])
+    assert ports(rules)[5:] == ([[port]] if port else [])
+
+
+@pytest.mark.parametrize(("endpoint", "port"), [("https://pubsub.example", None), ("emulator:8085", 8085), ("http://emulator", 80), ("https://private:8443/", 8443)])
+def test_the_policy_lets_another_pubsub_be_reached(endpoint, port):
+    assert ports(egress(config={"pubsub": {"endpoint": endpoint}}))[5:] == ([[port]] if port else []) + [[8000]]
+
+
+@pytest.mark.parametrize(
+    ("url", "over", "said"),
+    [
+        ("http://handler.apps.svc:9000/events", {}, "The network policy opens port 9000"),
+        ("http://handler.apps.svc.cluster.local/events", {}, "The network policy opens port 80"),
+        ("https://handler", {}, "The network policy opens port 443"),
+        ("http://handler.apps.svc:9000/events", {"networkPolicy": {"handlerPort": 9000}}, None),
+        ("https://handler.example/events", {}, None),
+        ("http://10.0.0.7:9000/", {}, None),
+    ],
+)
+def test_notes_say_when_the_port_is_a_guess(url, over, said):
+    base = {"config": {"handler": {"url": url}}, "networkPolicy": {"handlerPort": "", "handlerTo": []}}
+    notes = helm.render(merge(merge(scenario("prometheus"), base), over)).notes
+
+    assert (said or "The network policy opens") in notes if said else "The network policy opens" not in notes
 
 
 def test_the_policy_lets_the_test_pod_in():

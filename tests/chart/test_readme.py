@@ -41,3 +41,11 @@ def test_each_renamed_value_is_in_the_upgrade_notes():
     assert len(renamed) == 7
     for name in renamed:
         assert f"`{name}`" in notes
+
+
+def test_the_chart_the_daemon_and_the_image_are_of_one_version():
+    chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
+    crate = re.search(r'^\[package\]\n(?:[^\[].*\n)*?version = "([^"]+)"', (helm.ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+
+    # A release is one tag for all: the workflow puts it into both, and the image's default tag is appVersion.
+    assert chart["appVersion"] == chart["version"] == crate

@@ -189,7 +189,8 @@ def test_postgres_rolls_without_a_gap():
     [
         ({}, 600),
         ({"config": {"handler": {"timeout": "500s"}}}, 690),
-        ({"progressDeadlineSeconds": 60}, 60),
+        ({"minReadySeconds": 800}, 1050),
+        ({"progressDeadlineSeconds": 71}, 71),
     ],
 )
 def test_a_rollout_is_given_time_to_drain(over, seconds):
@@ -218,6 +219,11 @@ def test_notes_say_what_is_in_effect():
         ("minimal", {}, "Nothing scrapes /metrics"),
         ("minimal", {"migrations": {"mode": "none"}}, "Nobody migrates"),
         ("google", {"config": {"handler": {"timeout": "16s"}}}, "Spot nodes end 15 s after their notice"),
+        ("google", {"workloadIdentity": {"gcpServiceAccount": "x@y"}}, "the account chat needs the annotation iam.gke.io/gcp-service-account"),
+        ("existing-configmap", {}, "A change of the ConfigMap chat-bellhop does not restart pods"),
+        ("hpa-prometheus", {}, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/apps/pods/*/bellhop_slot_utilization'"),
+        ("hpa", {}, "/pubsub.googleapis.com|subscription|num_undelivered_messages?labelSelector=resource.labels.project_id=my-project,"),
+        ("keda", {}, "describe hpa keda-hpa-chat-bellhop"),
     ],
 )
 def test_notes_warn(name, over, said):

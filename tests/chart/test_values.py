@@ -152,6 +152,13 @@ def refused_by_schema(values: dict) -> str:
         {"autoscaling": {"minReplicas": -1}},
         {"autoscaling": {"floors": [{"name": "Office", "schedule": "* * * * *", "end": "* * * * *", "minReplicas": 3}]}},
         {"autoscaling": {"floors": [{"name": "office", "schedule": "* * * * *", "minReplicas": 3}]}},
+        {"autoscaling": {"floors": [{"name": "office", "schedule": "TZ=Europe/Berlin 0 8 * * *", "end": "0 9 * * *", "minReplicas": 3}]}},
+        {"autoscaling": {"floors": [{"name": "office", "schedule": "0 8 * * *", "end": "@daily", "minReplicas": 3}]}},
+        {"image": {"repository": "registry.example/bellhop:1.0"}},
+        {"metrics": {"podMonitor": {"interval": "1 minute"}}},
+        {"metrics": {"prometheusRule": {"runbookBaseUrl": "wiki/runbooks"}}},
+        {"networkPolicy": {"handlerPort": "http"}},
+        {"networkPolicy": {"handlerPort": 0}},
         {"config": {"worker": {"concurency": 3}}},
         {"config": {"handler": {"timeout": 60}}},
         {"config": {"handler": {"timeout": "60"}}},
@@ -205,6 +212,18 @@ def test_null_inside_is_refused_and_does_not_crash(path):
         over = {key: over}
 
     refused_by_schema(minimal(**over))
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"image": {"repository": "registry.example:5000/team/bellhop"}},
+        {"autoscaling": {"mode": "hpa", "floors": [{"name": "office", "schedule": "0 8 * * MON-FRI", "end": "*/5 9,10 * * *", "timezone": "America/Argentina/Buenos_Aires", "minReplicas": 3}]}},
+    ],
+    ids=str,
+)
+def test_their_neighbours_are_not(over):
+    assert helm.render(minimal(**over)).objects
 
 
 def test_a_parent_chart_may_say_global_and_enabled():

@@ -15,12 +15,14 @@ use tokio::{
 };
 
 async fn demo(arguments: &[&str], emulator: Option<&str>) -> Output {
+    let variables: Vec<_> = emulator.map(|host| ("PUBSUB_EMULATOR_HOST", host)).into_iter().collect();
+    demo_with(arguments, &variables).await
+}
+
+async fn demo_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellhop"));
     command.arg("demo").args(arguments).env_remove("PUBSUB_EMULATOR_HOST").stdin(Stdio::null()).kill_on_drop(true);
-    if let Some(host) = emulator {
-        command.env("PUBSUB_EMULATOR_HOST", host);
-    }
-    command.output().await.unwrap()
+    command.envs(variables.iter().copied()).output().await.unwrap()
 }
 
 fn summary(output: &Output) -> Value {
@@ -74,6 +76,30 @@ async fn the_terminal_gets_a_line_for_every_event_and_a_table() {
     );
     assert!(lines("duplicate") >= 5, "{text}");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
+async fn the_settings_of_a_real_run_do_not_reach_it() {
+    let variables = [
+        ("BELLHOP_CONFIG", "/nowhere/bellhop.toml"),
+        ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/x"),
+        ("BELLHOP__PUBSUB__SUBSCRIPTION", "projects/p/subscriptions/s"),
+        ("BELLHOP__HANDLER__KIND", "http"),
+        ("BELLHOP__HANDLER__URL", "http://127.0.0.1:1/events"),
+    ];
+
+    let output =
+        demo_with(&["--once", "--events", "5", "--fail", "0", "--rate", "100", "-o", "json"], &variables).await;
+
+    assert_eq!(summary(&output)["handled"], 5);
+}
+
+#[tokio::test]
+async fn copies_are_told_from_second_deliveries() {
+    let output = demo(&["--once", "--events", "60", "--duplicates", "1", "--fail", "0", "--rate", "1000"], None).await;
+
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains("published twice")).count(), 60, "{text}");
 }
 
 #[tokio::test]

@@ -60,6 +60,7 @@ pub(super) fn verdict(result: &Result<Handled, HandlerError>) -> (&'static str, 
         Err(HandlerError::NotRun { detail, .. }) => ("not run", detail.as_str()),
         Err(HandlerError::Failed { detail, .. }) => ("failed", detail.as_str()),
         Err(HandlerError::Permanent { detail, .. }) => ("permanent", detail.as_str()),
+        Err(HandlerError::TimedOut { detail, .. }) => ("timed out", detail.as_str()),
         Err(HandlerError::Unknown { detail, .. }) => ("unknown", detail.as_str()),
         Err(HandlerError::TargetTrouble { detail, .. }) => ("target trouble", detail.as_str()),
     }

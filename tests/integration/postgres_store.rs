@@ -66,6 +66,12 @@ impl Database {
         self.store_with(lease, "")
     }
 
+    /// The same, counting into `metrics`.
+    fn store_into(&self, lease: Duration, metrics: &Metrics) -> PostgresStore {
+        let config = Config { url: Secret::from(self.url.as_str()), ..Config::default() };
+        PostgresStore::open(&config, Lease::new(lease), DAYS_10, Arc::new(SystemClock), metrics).unwrap()
+    }
+
     fn store_with(&self, lease: Duration, options: &str) -> PostgresStore {
         let config = Config { url: Secret::from(format!("{}&{options}", self.url)), ..Config::default() };
         open(&config, lease)
@@ -98,7 +104,7 @@ impl Database {
 }
 
 fn open(config: &Config, lease: Duration) -> PostgresStore {
-    PostgresStore::open(config, Lease::new(lease), DAYS_10, Arc::new(SystemClock), Metrics::new().unwrap()).unwrap()
+    PostgresStore::open(config, Lease::new(lease), DAYS_10, Arc::new(SystemClock), &Metrics::new().unwrap()).unwrap()
 }
 
 async fn execute(connection: &mut PgConnection, sql: &str) {

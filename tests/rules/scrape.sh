@@ -93,7 +93,7 @@ while time.monotonic() < deadline and not is_over():
         with urllib.request.urlopen(f"http://127.0.0.1:{at}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         # A settled event was received, claimed, handled and acked, so the series of these are there too.
-        if "bellhop_events_finished_total{" in text and 'operation="ack"' in text:
+        if re.search(r'^bellhop_events_finished_total\{.*outcome="done"\} [1-9]', text, re.MULTILINE):
             sys.stdout.write(text)
             sys.exit(0)
     time.sleep(0.2)

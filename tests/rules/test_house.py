@@ -1,6 +1,7 @@
 """What alerts, runbooks and dashboard owe each other, the chart, and the daemon.
 
-RULES names the rule file (the chart's by default), SCRAPE what a running bellhop exports, PROMTOOL the program.
+RULES names the rule file (the chart's by default), RUNBOOKS the address its alerts lead to, SCRAPE what a running bellhop
+exports, PROMTOOL the program.
 """
 
 import json
@@ -18,6 +19,7 @@ import metrics
 ROOT = metrics.ROOT
 SOURCE = ROOT / "charts" / "bellhop" / "files" / "rules.yaml"
 RULES = Path(os.environ.get("RULES", SOURCE))
+RUNBOOK_BASE = os.environ.get("RUNBOOKS", "https://github.com/example/bellhop/blob/main/docs/runbooks")
 SCRAPE = Path(os.environ["SCRAPE"])
 PROMTOOL = os.environ.get("PROMTOOL", "promtool")
 DASHBOARD = ROOT / "charts" / "bellhop" / "files" / "dashboard.json"
@@ -98,7 +100,7 @@ class Alerts(unittest.TestCase):
             with self.subTest(alert=rule["alert"]):
                 self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"))
                 self.assertEqual(set(rule["annotations"]), {"summary", "description", "runbook_url"})
-                self.assertTrue(rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md"))
+                self.assertEqual(rule["annotations"]["runbook_url"], f"{RUNBOOK_BASE}/{rule['alert']}.md")
                 self.assertNotIn("{{", rule["annotations"]["summary"])
 
     def test_every_alert_is_shown_to_fire(self):
@@ -178,6 +180,15 @@ class Dashboard(unittest.TestCase):
         shown = "".join(expr for _, expr in expressions())
 
         self.assertEqual([name for name in DOCUMENTED if name not in shown], [])
+
+    def test_subscriptions_are_called_as_terraform_calls_them(self):
+        board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+        named = {variable["name"]: variable.get("query") for variable in board["templating"]["list"]}
+        variables = (ROOT / "deploy" / "terraform" / "variables.tf").read_text(encoding="utf-8")
+        default = re.search(r'variable "subscription" {.*?default *= "([^"]+)"', variables, re.DOTALL)[1]
+
+        self.assertEqual(named["subscription"], default)
+        self.assertEqual(named["deadletter"], f"{default}-dead-letter")
 
     def test_every_variable_is_declared_and_used(self):
         text = DASHBOARD.read_text(encoding="utf-8")

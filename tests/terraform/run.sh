@@ -88,5 +88,16 @@ for folder in "$module" "$module"/examples/*/; do
   echo "Valid: ${folder#"$root"/}"
 done
 
+# What docs/DEPLOYMENT.md has people write, with this module in the place of the released one.
+mkdir -p "$work/deployment"
+awk '/^```hcl$/ {on = 1; next} /^```$/ {if (on) exit} on' "$root/docs/DEPLOYMENT.md" |
+  sed "s|source *= \"git::.*\"|source = \"../../../deploy/terraform\"|" >"$work/deployment/main.tf"
+export TF_DATA_DIR=$work/data/deployment
+quietly '^Error' terraform -chdir="$work/deployment" get -no-color
+quietly '^Error' terraform -chdir="$work/deployment" validate -no-color
+terraform fmt -check -diff "$work/deployment" >/dev/null || { echo 'docs/DEPLOYMENT.md: main.tf is not formatted' >&2 && exit 1; }
+grep -q 'helm_values' "$work/deployment/main.tf"
+echo "Valid: main.tf of docs/DEPLOYMENT.md"
+
 export TF_DATA_DIR=$work/data/terraform
 quietly '^(Success!|  run )' terraform -chdir="$module" test -no-color

@@ -39,7 +39,7 @@
 
 {{- define "bellhop.progressDeadlineSeconds" -}}
 {{- if kindIs "string" .Values.progressDeadlineSeconds -}}
-{{- max 600 (add (include "bellhop.graceSeconds" . | int64) 180) -}}
+{{- max 600 (add (include "bellhop.graceSeconds" . | int64) (int64 .Values.minReadySeconds) 180) -}}
 {{- else -}}
 {{- .Values.progressDeadlineSeconds | int64 -}}
 {{- end -}}
@@ -120,4 +120,15 @@
 {{/* "true" when the HPA or KEDA scales on the subscription's backlog. */}}
 {{- define "bellhop.scalesOnBacklog" -}}
 {{- if or (eq .Values.autoscaling.mode "keda") (and (eq .Values.autoscaling.mode "hpa") (eq .Values.autoscaling.metricSource "stackdriver")) -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" when the HPA has a metric that is there with no pods, so that it can leave zero. */}}
+{{- define "bellhop.seesWithoutPods" -}}
+{{- $metrics := .Values.autoscaling.extraMetrics -}}
+{{- if eq .Values.autoscaling.metricSource "custom" -}}{{- $metrics = concat $metrics .Values.autoscaling.metrics -}}{{- end -}}
+{{- $found := eq .Values.autoscaling.metricSource "stackdriver" -}}
+{{- range $metrics -}}
+{{- if has (toString .type) (list "External" "Object") -}}{{- $found = true -}}{{- end -}}
+{{- end -}}
+{{- if $found -}}true{{- end -}}
 {{- end -}}

@@ -40,6 +40,9 @@
 {{- $expr = regexReplaceAll (include "bellhop.thresholdPattern" $root) (trim $expr) (printf "${1} %v" $set.threshold) -}}
 {{- end -}}
 {{- $new := merge (dict "expr" $expr) (deepCopy $rule) -}}
+{{- if hasKey ($rule.annotations | default dict) "runbook_url" -}}
+{{- $_ := set $new.annotations "runbook_url" (printf "%s/%s.md" ($root.Values.metrics.prometheusRule.runbookBaseUrl | trimSuffix "/") $rule.alert) -}}
+{{- end -}}
 {{- if $rule.alert -}}
 {{- with $set.for -}}{{- $_ := set $new "for" . -}}{{- end -}}
 {{- $labels := merge (deepCopy ($set.labels | default dict)) $root.Values.metrics.prometheusRule.alertLabels ($rule.labels | default dict) -}}

@@ -3,7 +3,7 @@
 
 {{- define "bellhop.validate" -}}
 {{- $found := list -}}
-{{- range $part := list "renamed" "store" "handler" "rollout" "scaling" "target" "floors" "pods" "metrics" -}}
+{{- range $part := list "renamed" "config" "ranges" "store" "handler" "rollout" "scaling" "target" "floors" "pods" "security" "variables" "cluster" "metrics" -}}
 {{- range splitList "\n" (include (printf "bellhop.problems.%s" $part) $) -}}
 {{- with trim . -}}{{- $found = append $found . -}}{{- end -}}
 {{- end -}}
@@ -41,7 +41,7 @@
 {{- printf "strategy.type=RollingUpdate runs two pods at once; the %s store needs Recreate\n" $backend -}}
 {{- end -}}
 {{- else -}}
-{{- if not (or .Values.postgres.existingSecret .Values.config.store.url_file (include "bellhop.hasEnv" (list . "DATABASE_URL"))) -}}
+{{- if not (or .Values.postgres.existingSecret .Values.config.store.url_file (include "bellhop.hasEnv" (list . "DATABASE_URL")) (include "bellhop.hasEnv" (list . "BELLHOP__STORE__URL"))) -}}
 {{- printf "config.store.backend=%s needs postgres.existingSecret: the name of a Secret that holds the database URL (the chart never takes passwords)\n" $backend -}}
 {{- end -}}
 {{- $processes := include "bellhop.processes" . | int64 -}}
@@ -50,6 +50,12 @@
 {{- if and (gt $budget 0) (gt $wanted $budget) -}}
 {{- printf "%d pods (surge included) x config.store.max_connections %d + 10 = %d connections exceed postgres.maxConnectionsBudget %d\n" $processes (int64 .Values.config.store.max_connections) $wanted $budget -}}
 {{- end -}}
+{{- end -}}
+{{- if and .Values.persistence.enabled (ne $backend "sqlite") -}}
+{{- printf "persistence.enabled is only used with config.store.backend=sqlite, not with %s\n" $backend -}}
+{{- end -}}
+{{- if and (eq $backend "sqlite") (has (dir .Values.config.store.path | clean) (list "/tmp" "/etc/bellhop")) -}}
+{{- printf "config.store.path %s lies where the chart mounts something else: give it a directory of its own, such as /var/lib/bellhop\n" .Values.config.store.path -}}
 {{- end -}}
 {{- if and (eq $backend "memory") (include "bellhop.isStrict" .) -}}
 {{- printf "on_unknown: quarantine can not be kept by config.store.backend=memory, which forgets what began. Use postgres or sqlite, or on_unknown: rerun in all rules\n" -}}
@@ -78,7 +84,7 @@
 {{- end -}}
 {{- else if include "bellhop.handlerOnLoopback" . -}}
 {{- if not (include "bellhop.hasNeighbour" .) -}}
-{{- printf "config.handler.url %s is on loopback, but nothing listens there in this pod: put the handler into extraContainers, or give its Service's URL\n" $url -}}
+{{- printf "config.handler.url %s is on loopback, but nothing listens there in this pod: put the handler into initContainers with restartPolicy Always (a sidecar that stops after bellhop) or into extraContainers, or give its Service's URL\n" $url -}}
 {{- end -}}
 {{- else -}}
 {{- $signed := or .Values.handlerAuth.signingSecret.existingSecret .Values.config.handler.signing_secret_file (include "bellhop.hasEnv" (list . "BELLHOP__HANDLER__SIGNING_SECRET")) -}}
@@ -123,6 +129,11 @@
 {{- end -}}
 {{- if and (gt $grace 600) (not .Values.acknowledgeLongGrace) -}}
 {{- printf "a grace period of %d s is more than the 600 s cluster autoscalers wait on scale-down: set acknowledgeLongGrace=true, and consider the pod annotation cluster-autoscaler.kubernetes.io/safe-to-evict=false\n" $grace -}}
+{{- end -}}
+{{- $deadline := include "bellhop.progressDeadlineSeconds" . | int64 -}}
+{{- $least := add $grace (int64 .Values.minReadySeconds) -}}
+{{- if le $deadline $least -}}
+{{- printf "progressDeadlineSeconds %d is not above grace %d + minReadySeconds %d: a rollout would count as failed while pods drain\n" $deadline $grace (int64 .Values.minReadySeconds) -}}
 {{- end -}}
 {{- if .Values.existingConfigMap -}}
 {{- if $computed -}}

@@ -20,9 +20,17 @@
 {{- if and (eq .Values.image.tag "latest") (not .Values.image.digest) -}}
 {{- printf "image.tag=latest without image.digest: nobody could say what runs\n" -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "bellhop.problems.security" -}}
 {{- range $key, $context := dict "podSecurityContext" .Values.podSecurityContext "securityContext" .Values.securityContext -}}
 {{- if eq (toString (get $context "runAsNonRoot")) "false" -}}
 {{- printf "%s.runAsNonRoot=false: bellhop does not need root\n" $key -}}
+{{- end -}}
+{{- range list "privileged" "allowPrivilegeEscalation" -}}
+{{- if eq (toString (get $context .)) "true" -}}
+{{- printf "%s.%s=true: bellhop does not need it, and the restricted pod security standard refuses it\n" $key . -}}
+{{- end -}}
 {{- end -}}
 {{- if and (hasKey $context "runAsUser") (eq (int64 (get $context "runAsUser")) 0) -}}
 {{- printf "%s.runAsUser=0 is root: bellhop does not need it\n" $key -}}
@@ -31,20 +39,17 @@
 {{- if and (not (hasKey .Values.podSecurityContext "runAsNonRoot")) (not (hasKey .Values.securityContext "runAsNonRoot")) -}}
 {{- printf "runAsNonRoot is neither in podSecurityContext nor in securityContext: bellhop does not need root\n" -}}
 {{- end -}}
-{{- $own := list "BELLHOP_CONFIG" -}}
-{{- if .Values.postgres.existingSecret -}}{{- $own = append $own "DATABASE_URL" -}}{{- end -}}
-{{- if .Values.handlerAuth.signingSecret.existingSecret -}}{{- $own = append $own "BELLHOP__HANDLER__SIGNING_SECRET" -}}{{- end -}}
-{{- if .Values.handlerAuth.bearerToken.existingSecret -}}{{- $own = append $own "BELLHOP__HANDLER__BEARER_TOKEN" -}}{{- end -}}
-{{- range concat $own (list "BELLHOP__STORE__BACKEND" "BELLHOP__STORE__REPLICAS" "BELLHOP__STORE__SINGLE_PROCESS" "BELLHOP__SERVER__LISTEN" "BELLHOP__WORKER__DRAIN_TIMEOUT" "BELLHOP__HANDLER__TIMEOUT" "BELLHOP__WORKER__CONCURRENCY") -}}
-{{- if include "bellhop.hasEnv" (list $ .) -}}
-{{- printf "extraEnv sets %s, which the chart sets or computes with: give it in values instead\n" . -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 
 {{- define "bellhop.problems.metrics" -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.gmpPodMonitoring.enabled -}}
 {{- printf "metrics.podMonitor and metrics.gmpPodMonitoring are both enabled: every series would be there twice\n" -}}
+{{- end -}}
+{{- if gt (include "bellhop.milliseconds" .Values.metrics.podMonitor.scrapeTimeout | int64) (include "bellhop.milliseconds" .Values.metrics.podMonitor.interval | int64) -}}
+{{- printf "metrics.podMonitor.scrapeTimeout %s is longer than its interval %s: Prometheus refuses that\n" .Values.metrics.podMonitor.scrapeTimeout .Values.metrics.podMonitor.interval -}}
+{{- end -}}
+{{- if and .Values.metrics.prometheusRule.enabled (not .Values.metrics.prometheusRule.runbookBaseUrl) -}}
+{{- printf "metrics.prometheusRule.runbookBaseUrl is needed: where those who are woken can read docs/runbooks, such as https://github.com/ORGANISATION/bellhop/blob/main/docs/runbooks\n" -}}
 {{- end -}}
 {{- $apis := list
   (list "podMonitor" "monitoring.coreos.com/v1" .Values.metrics.podMonitor.enabled .Values.metrics.podMonitor.renderMode)

@@ -10,6 +10,10 @@
 {{- if and $subscription (or (contains "/" $subscription) (and (eq .Values.autoscaling.mode "hpa") (not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$" $subscription)))) -}}
 {{- printf "config.pubsub.subscription %q can not select the metric: the HPA's label selector needs the short id, of [A-Za-z0-9._-] and at most 63 characters\n" $subscription -}}
 {{- end -}}
+{{- $project := .Values.config.pubsub.project -}}
+{{- if and $project (eq .Values.autoscaling.mode "hpa") (not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$" $project)) -}}
+{{- printf "config.pubsub.project %q can not select the metric: the HPA's label selector takes [A-Za-z0-9._-] and at most 63 characters; use autoscaling.mode=keda\n" $project -}}
+{{- end -}}
 {{- end -}}
 {{- $min := int64 .Values.autoscaling.minReplicas -}}
 {{- $max := int64 .Values.autoscaling.maxReplicas -}}
@@ -17,8 +21,8 @@
 {{- printf "autoscaling.minReplicas %d is above autoscaling.maxReplicas %d\n" $min $max -}}
 {{- end -}}
 {{- if and (eq .Values.autoscaling.mode "hpa") (eq $min 0) -}}
-{{- if eq .Values.autoscaling.metricSource "prometheusAdapter" -}}
-{{- printf "autoscaling.minReplicas 0 with metricSource=prometheusAdapter would never scale up again: without pods there is no metric\n" -}}
+{{- if not (include "bellhop.seesWithoutPods" .) -}}
+{{- printf "autoscaling.minReplicas 0 with metricSource=%s would never scale up again: without pods there is no metric. Add one of type External or Object\n" .Values.autoscaling.metricSource -}}
 {{- else if and (semverCompare "<1.37.0-0" .Capabilities.KubeVersion.Version) (not .Values.autoscaling.allowAlphaScaleToZero) -}}
 {{- printf "autoscaling.minReplicas 0 needs Kubernetes 1.37 (beta), autoscaling.mode=keda, or allowAlphaScaleToZero=true where the feature gate is on\n" -}}
 {{- end -}}
@@ -78,6 +82,12 @@
 {{- end -}}
 
 {{- define "bellhop.problems.floors" -}}
+{{- if include "bellhop.floorJobs" . -}}
+{{- $image := .Values.autoscaling.floorJob.image -}}
+{{- if or (not $image.repository) (and (not $image.digest) (has $image.tag (list "" "latest"))) -}}
+{{- printf "autoscaling.floorJob.image needs a repository, and a tag other than latest or a digest\n" -}}
+{{- end -}}
+{{- end -}}
 {{- if .Values.autoscaling.floors -}}
 {{- if eq .Values.autoscaling.mode "none" -}}
 {{- printf "autoscaling.floors need autoscaling.mode=hpa or keda\n" -}}

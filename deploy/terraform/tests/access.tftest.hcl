@@ -73,6 +73,10 @@ run "the_kubernetes_account_acts_as_the_google_one" {
   command = apply
 
   assert {
+    condition     = contains(keys(google_project_service.this), "iamcredentials.googleapis.com")
+    error_message = "Tokens of a Google service account come from the IAM Credentials API."
+  }
+  assert {
     condition     = google_service_account_iam_member.workload_identity[0].role == "roles/iam.workloadIdentityUser" && google_service_account_iam_member.workload_identity[0].member == "serviceAccount:bots.svc.id.goog[chat/restart-bot]"
     error_message = "Workload identity names namespace and account."
   }

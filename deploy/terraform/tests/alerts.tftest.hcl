@@ -15,7 +15,7 @@ run "alerts_watch_this_subscription" {
   command = apply
 
   assert {
-    condition     = google_monitoring_alert_policy.threshold["oldest_unacked"].conditions[0].condition_threshold[0].filter == "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"chat-events-bellhop\" AND metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
+    condition     = google_monitoring_alert_policy.threshold["oldest_unacked"].conditions[0].condition_threshold[0].filter == "resource.type = \"pubsub_subscription\" AND resource.labels.project_id = \"bots\" AND resource.labels.subscription_id = \"chat-events-bellhop\" AND metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
     error_message = "The age of the oldest event, on this subscription."
   }
   assert {

@@ -108,6 +108,13 @@ fn sums(summary: &Summary, unacked: Option<usize>) -> String {
         ("quarantined", summary.quarantined, "events put aside, payload kept".to_owned()),
         ("lost", summary.lost, "events neither handled nor put aside".to_owned()),
     ];
+    if summary.skipped > 0 {
+        rows.push((
+            "skipped",
+            summary.skipped,
+            "events on top that a rule skipped: acked, handler not called".to_owned(),
+        ));
+    }
     if summary.handled_again > 0 {
         rows.push(("doubled", summary.handled_again, "events handled more than once".to_owned()));
     }
@@ -161,9 +168,10 @@ mod tests {
         let fine = Summary { published: 3, distinct: 3, handled: 3, ..Summary::default() };
         let text = sums(&fine, Some(0));
         assert!(text.starts_with("published         3  messages\n"), "{text}");
-        assert!(!text.contains("unacked") && !text.contains("doubled"), "{text}");
+        assert!(!["unacked", "doubled", "skipped"].iter().any(|row| text.contains(row)), "{text}");
 
-        let text = sums(&Summary { handled_again: 1, ..fine }, Some(2));
+        let text = sums(&Summary { handled_again: 1, skipped: 2, ..fine }, Some(2));
         assert!(text.contains("unacked") && text.contains("doubled"), "{text}");
+        assert!(text.contains("\nskipped           2  events on top that a rule skipped"), "{text}");
     }
 }

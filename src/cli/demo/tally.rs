@@ -63,6 +63,9 @@ pub(super) struct Summary {
     /// Messages the server delivered twice on purpose.
     #[serde(skip)]
     pub(super) redelivered: usize,
+    /// Events that a rule skipped; they count nowhere else but in `published`.
+    #[serde(skip)]
+    pub(super) skipped: usize,
     /// Events whose handler succeeded more than once.
     #[serde(skip)]
     pub(super) handled_again: usize,
@@ -97,6 +100,9 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Record {
+    /// The message that brought it first.
+    first: Option<String>,
+    /// Those that came to something.
     messages: HashSet<String>,
     handled: u32,
     retries: u32,
@@ -164,6 +170,7 @@ impl Tally {
             quarantined: count(|record| record.quarantined && record.handled == 0),
             lost: count(|record| !record.is_settled()),
             redelivered: state.redelivered,
+            skipped: state.events.values().filter(|record| record.skipped).count(),
             handled_again: count(|record| record.handled > 1),
         }
     }
@@ -177,12 +184,16 @@ impl State {
     /// Counts; answers what is worth a line.
     fn note(&mut self, id: &EventId, message_id: &str, what: Happening) -> Option<What> {
         self.happenings += 1;
-        self.seen.insert(message_id.to_owned());
         let record = self.events.entry(id.clone()).or_default();
-        let first = record.messages.is_empty();
+        let is_first = record.first.get_or_insert_with(|| message_id.to_owned()) == message_id;
+        if what == Happening::Taken {
+            return None;
+        }
+        self.seen.insert(message_id.to_owned());
         let new_message = record.messages.insert(message_id.to_owned());
-        let copy = if new_message && !first { What::Duplicate } else { What::Redelivered };
+        let copy = if new_message && !is_first { What::Duplicate } else { What::Redelivered };
         match what {
+            Happening::Taken => None,
             Happening::Skipped => {
                 record.skipped = true;
                 Some(What::Skipped)
@@ -304,6 +315,46 @@ mod tests {
         bench.note("a", "1", HANDLED);
 
         assert_eq!(bench.0.summary().duplicates, 0);
+    }
+
+    #[test]
+    fn a_copy_that_joins_the_running_first_was_published_twice_and_only_a_second_delivery_is_that() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+        bench.publish("a", "2");
+
+        assert_eq!(bench.note("a", "1", Happening::Taken), None);
+        assert_eq!(bench.note("a", "2", Happening::Merged), Some(What::Duplicate));
+        assert_eq!(bench.note("a", "1", Happening::Merged), Some(What::Redelivered));
+        assert_eq!(bench.note("a", "2", Happening::Merged), Some(What::Redelivered));
+        assert_eq!(bench.note("a", "1", HANDLED), Some(What::Handled(1)));
+
+        assert_eq!(bench.0.summary().duplicates, 1);
+    }
+
+    #[test]
+    fn what_is_taken_has_not_come_out_yet() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+        bench.publish("a", "2");
+        bench.note("a", "1", Happening::Taken);
+        bench.note("a", "1", HANDLED);
+        bench.note("a", "2", Happening::Taken);
+
+        assert!(!bench.0.all_settled());
+        assert_eq!(bench.note("a", "2", Happening::Duplicate), Some(What::Duplicate));
+        assert!(bench.0.all_settled());
+    }
+
+    #[test]
+    fn what_a_rule_skips_is_counted_for_itself() {
+        let bench = Bench::new();
+        bench.publish("a", "1");
+        assert_eq!(bench.note("a", "1", Happening::Skipped), Some(What::Skipped));
+
+        let expected = Summary { published: 1, skipped: 1, ..Summary::default() };
+        assert_eq!(bench.0.summary(), expected);
+        assert!(expected.is_sound());
     }
 
     #[test]

@@ -7,12 +7,17 @@ use std::{
 
 use serde_json::json;
 
-use super::{super::output::printable, Form, Sink};
+use super::{
+    super::output::printable,
+    Form, Sink,
+    fate::{Fate, Fates},
+};
 use crate::event::Event;
 
 /// Collects messages and reports at the end.
 pub(super) struct Collisions {
     form: Form,
+    fates: Fates,
     seen: Vec<Seen>,
 }
 
@@ -20,11 +25,12 @@ struct Seen {
     label: String,
     id: String,
     fingerprint: String,
+    fate: Fate,
 }
 
 impl Collisions {
-    pub(super) const fn new(form: Form) -> Self {
-        Self { form, seen: Vec::new() }
+    pub(super) const fn new(form: Form, fates: Fates) -> Self {
+        Self { form, fates, seen: Vec::new() }
     }
 
     /// Every pair that agrees in `same` and not in `other`, in the order the messages came.
@@ -48,16 +54,12 @@ impl Collisions {
         match self.form {
             Form::Json => {
                 let told = json!({"collision": kind, "files": [a.label, b.label], "ids": [a.id, b.id],
-                    "fingerprints": [a.fingerprint, b.fingerprint]});
+                    "fingerprints": [a.fingerprint, b.fingerprint], "fates": [a.fate.as_str(), b.fate.as_str()]});
                 writeln!(out, "{told}")
             }
             Form::Tsv => writeln!(out, "{kind}\t{}\t{}\t{}\t{}", printable(&a.label), printable(&b.label), a.id, b.id),
             Form::Table => {
-                let about = if kind == "mismatch" {
-                    "one id, different fingerprints: the second goes to quarantine"
-                } else {
-                    "different ids, one fingerprint: both are handled"
-                };
+                let about = about(kind, a.fate, b.fate);
                 let (a_label, b_label) = (printable(&a.label), printable(&b.label));
                 writeln!(out, "{kind}: {a_label} and {b_label}: {about}\n  {}\n  {}", a.id, b.id)
             }
@@ -65,10 +67,23 @@ impl Collisions {
     }
 }
 
+/// What it is, and what becomes of the two.
+fn about(kind: &str, a: Fate, b: Fate) -> String {
+    let both = if a == b { format!("both are {}", a.words()) } else { String::new() };
+    let each = format!("the first is {}, the second is {}", a.words(), b.words());
+    let then = if a == b { both } else { each };
+    match (kind, b) {
+        ("mismatch", Fate::Skipped(_)) => format!("one id, different fingerprints: {then}"),
+        ("mismatch", _) => "one id, different fingerprints: the second goes to quarantine as a mismatch".to_owned(),
+        _ => format!("different ids, one fingerprint: two events, {then}"),
+    }
+}
+
 impl Sink for Collisions {
     fn take(&mut self, label: &str, event: &Event, _: &mut dyn Write) -> io::Result<()> {
         let (id, fingerprint) = (event.id.to_string(), event.fingerprint.to_string());
-        self.seen.push(Seen { label: label.to_owned(), id, fingerprint });
+        let fate = self.fates.of(event);
+        self.seen.push(Seen { label: label.to_owned(), id, fingerprint, fate });
         Ok(())
     }
 

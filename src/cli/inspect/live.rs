@@ -2,13 +2,13 @@
 
 use std::{io::Write, sync::Arc, time::Duration};
 
-use super::{super::output::printable, Args, Sink, sink};
+use super::{super::output::printable, Args, Sink, fate::Fates, sink};
 use crate::{
     cli::{Exit, Failure, Settings, Signals},
     config::{self, Profile},
     event,
     shutdown::Shutdown,
-    source::pubsub::{GivenBack, Peek, PeekError},
+    source::pubsub::{GivenBack, Peek, RequestError},
 };
 
 /// Peeks at `most` messages. The first signal ends it in order: what was read is shown and given back.
@@ -50,7 +50,7 @@ async fn peek(
     let mut peek = opened.map_err(explain)?;
     let subscription = peek.subscription().to_owned();
     let scope = [&args.scope, &config.claims.scope, &subscription].into_iter().find(|scope| !scope.is_empty());
-    let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str));
+    let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str), Fates::new(config));
 
     // Whatever goes wrong from here on, what was read goes back.
     let shown = show(&mut peek, args.wait, &mut *sink, shutdown, out).await;
@@ -119,13 +119,6 @@ fn tell(back: GivenBack, subscription: &str, max_attempts: Option<u32>) -> Strin
     text
 }
 
-fn explain(error: PeekError) -> Failure {
-    let message = error.to_string();
-    match error {
-        PeekError::Unclear(_) => Failure::usage(message),
-        PeekError::NotFound(_) => Failure::new(Exit::NotFound, "not_found", message)
-            .hint("name it with --subscription, or correct pubsub.project and pubsub.subscription"),
-        PeekError::Unreachable(_) => Failure::unreachable(message).hint("check pubsub.endpoint, and that it is up"),
-        PeekError::Refused { advice, .. } => Failure::new(Exit::Failed, "failed", message).hint(advice),
-    }
+fn explain(error: RequestError) -> Failure {
+    Failure::of_request(error, "name it with --subscription, or correct pubsub.project and pubsub.subscription")
 }

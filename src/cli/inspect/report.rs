@@ -8,34 +8,40 @@ use serde_json::{Map, Value, json};
 use super::{
     super::output::{printable, table},
     Form, Sink,
+    explain::Explanation,
+    fate::Fates,
 };
 use crate::{
     claim::Key,
-    event::{Event, EventId, Fields, Fingerprint, Shape},
+    event::{Event, Shape, behind},
 };
 
-/// Shows messages one by one; the table at the end.
+/// Shows messages one by one; the table, and why they are one event or several, at the end.
 pub(super) struct Report<'a> {
     form: Form,
     scope: &'a str,
+    fates: Fates,
     rows: Vec<Vec<String>>,
-    /// The first two, to compare them.
-    pair: Vec<Compared>,
-}
-
-struct Compared {
-    id: EventId,
-    fingerprint: Fingerprint,
-    fields: Fields,
+    explanation: Explanation,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(form: Form, origin: &str, scope: &'a str) -> Self {
+    pub(super) fn new(form: Form, origin: &str, scope: &'a str, fates: Fates) -> Self {
         let header = [origin, "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME"].map(str::to_owned);
-        Self { form, scope, rows: vec![header.to_vec()], pair: Vec::new() }
+        Self { form, scope, fates, rows: vec![header.to_vec()], explanation: Explanation::default() }
     }
 
-    fn json(&self, label: &str, event: &Event) -> Value {
+    fn json(&mut self, label: &str, event: &Event) -> Value {
+        let seen = self.explanation.take(label, event);
+        let same_id_as = seen.map(|(first, _)| first.to_owned());
+        let differs: Option<Vec<Value>> = seen.and_then(|(_, copy)| copy.others.as_ref()).map(|others| {
+            others.shown.iter().map(|other| json!({"name": other.name, "why": other.why.as_str()})).collect()
+        });
+        let behind: Vec<Value> = behind(event)
+            .shown
+            .iter()
+            .map(|part| json!({"field": part.field, "name": part.name, "value": part.first}))
+            .collect();
         let chat = &event.chat;
         let command = chat.command.as_ref();
         let fields: Map<String, Value> =
@@ -60,6 +66,10 @@ impl<'a> Report<'a> {
             "publish_time": event.raw.publish_time.map(|time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
             "soft_key": event.soft_key().map(|key| key.to_string()),
             "fields": fields,
+            "behind": behind,
+            "fate": self.fates.of(event).as_str(),
+            "same_id_as": same_id_as,
+            "differs": differs,
         })
     }
 }
@@ -67,7 +77,10 @@ impl<'a> Report<'a> {
 impl Sink for Report<'_> {
     fn take(&mut self, label: &str, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match self.form {
-            Form::Json => writeln!(out, "{}", self.json(label, event)),
+            Form::Json => {
+                let told = self.json(label, event);
+                writeln!(out, "{told}")
+            }
             Form::Tsv => writeln!(out, "{}\t{}\t{}", printable(label), event.id, event.basis.as_str()),
             Form::Table => {
                 let cell = |text: Option<&String>| text.cloned().unwrap_or_else(|| "-".to_owned());
@@ -80,10 +93,7 @@ impl Sink for Report<'_> {
                     cell(event.chat.user.as_ref()),
                     cell(time(event).as_ref()),
                 ]);
-                if self.rows.len() <= 3 {
-                    let (id, fingerprint, fields) = (event.id.clone(), event.fingerprint, event.fields.clone());
-                    self.pair.push(Compared { id, fingerprint, fields });
-                }
+                self.explanation.take(label, event);
                 Ok(())
             }
         }
@@ -93,55 +103,7 @@ impl Sink for Report<'_> {
         if self.rows.len() > 1 {
             write!(out, "{}", table(&self.rows))?;
         }
-        match &self.pair[..] {
-            [a, b] if self.rows.len() == 3 => write!(out, "\n{}", compare(a, b)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Why two messages are, or are not, one event.
-fn compare(a: &Compared, b: &Compared) -> String {
-    if a.id == b.id {
-        let same = "One event: every field of the id is equal; the second is handled as a copy of the first.\n";
-        let forged = "One id, but different content: the second goes to quarantine as a mismatch.\n";
-        return if a.fingerprint == b.fingerprint { same } else { forged }.to_owned();
-    }
-    let value = |fields: &Fields, name: &str| {
-        fields.iter().find(|(other, _)| *other == name).and_then(|(_, value)| value).unwrap_or("-").to_owned()
-    };
-    let mut names: Vec<&str> = a.fields.iter().map(|(name, _)| name).collect();
-    names.extend(b.fields.iter().map(|(name, _)| name).filter(|name| a.fields.iter().all(|(other, _)| other != *name)));
-    let rows = names.into_iter().map(|name| {
-        let about = about(name).to_owned();
-        vec![name.to_owned(), about, value(&a.fields, name), value(&b.fields, name)]
-    });
-    let different: Vec<_> = rows.filter(|row| row[2] != row[3]).collect();
-    format!("Two events: these fields of the id differ.\n{}", table(&different))
-}
-
-/// What a field of an id holds.
-fn about(name: &str) -> &'static str {
-    match name {
-        "t" => "type",
-        "s" => "space",
-        "u" => "user",
-        "m" => "message name",
-        "v" => "last edit",
-        "h" => "thread",
-        "e" => "event time",
-        "g" => "dialog",
-        "c" => "command",
-        "a" => "action and inputs (digest)",
-        "p" => "payload keys",
-        "d" => "content (digest)",
-        "x" => "transport id",
-        "at" => "attributes (digest)",
-        "id" => "CloudEvent id",
-        "src" => "CloudEvent source",
-        "sub" => "CloudEvent subject",
-        "time" => "CloudEvent time",
-        _ => "",
+        if self.form == Form::Table { write!(out, "{}", self.explanation.text(&self.fates)) } else { Ok(()) }
     }
 }
 

@@ -120,6 +120,31 @@ fn the_demo_needs_nothing_and_takes_no_database_that_is_lying_around() {
 }
 
 #[test]
+fn the_demo_takes_from_the_environment_only_how_to_log() {
+    let variables = [
+        ("BELLHOP_CONFIG", "/nowhere/bellhop.toml"),
+        ("BELLHOP__PUBSUB__SUBSCRIPTION", "projects/p/subscriptions/s"),
+        ("BELLHOP__HANDLER__KIND", "http"),
+        ("BELLHOP__SERVER__LISTEN", "0.0.0.0:8080"),
+        ("BELLHOP__NO__SUCH_KEY", "1"),
+        ("BELLHOP__LOG__LEVEL", "debug"),
+        ("PUBSUB_EMULATOR_HOST", "localhost:8085"),
+    ];
+    let flags = vec![Flag::from_set("worker.concurrency=3").unwrap()];
+    let sources =
+        Sources { environment: variables.into_iter().collect(), flags, profile: Profile::Demo, ..Sources::default() };
+
+    let loaded = Config::load(&sources).unwrap();
+
+    let config = loaded.config;
+    let name = config.pubsub.subscription_name().unwrap();
+    assert_eq!(name, "projects/bellhop-demo/subscriptions/chat-events");
+    assert_eq!((config.handler.kind, config.server.listen.port()), (crate::config::handler::Kind::Echo, 0));
+    assert_eq!((&*config.log.level, config.worker.concurrency), ("debug", 3));
+    assert_eq!(config.pubsub.endpoint, "http://localhost:8085");
+}
+
+#[test]
 fn a_probe_only_needs_to_know_where_to_ask() {
     let loaded = load_as(Profile::Probe, "", &[("BELLHOP__SERVER__LISTEN", "127.0.0.1:9")], &[]).unwrap();
 

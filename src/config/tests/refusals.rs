@@ -37,6 +37,30 @@ log.level = \"loud\"
 }
 
 #[test]
+fn a_number_that_no_type_holds_hides_nothing() {
+    let toml = "
+retry.max_failures = 99999999999999999999
+worker.concurency = 4
+pubsub.project = 99999999999999999999
+pubsub.subscription = \"s\"
+store.backend = \"memory\"
+claims.lease = \"1s\"
+";
+    let number = "1e+20 (bellhop.toml): must be";
+
+    refused(
+        toml,
+        &[],
+        &[
+            "worker.concurency (bellhop.toml): is no setting of bellhop; did you mean `worker.concurrency`?",
+            &format!("pubsub.project = {number} a text in quotes"),
+            &format!("retry.max_failures = {number} a whole number from 1 to 1000"),
+            "claims.lease = \"1s\" (bellhop.toml): must be a duration from \"5s\" to \"10m\"",
+        ],
+    );
+}
+
+#[test]
 fn unknown_keys_name_the_nearest_one() {
     for (toml, expected) in [
         (

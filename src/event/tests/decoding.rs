@@ -1,10 +1,21 @@
 //! What handlers, rules and metrics get from an event.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
+use bytes::Bytes;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
 use super::{all, event, payload, raw};
-use crate::event::{Basis, LifecycleWarning, RawEvent, Shape, sample};
+use crate::event::{Basis, Event, LifecycleWarning, RawEvent, Shape, sample};
+
+/// A message as Pub/Sub pushes it.
+fn envelope(raw: &RawEvent) -> String {
+    use base64::Engine as _;
+    let data = base64::engine::general_purpose::STANDARD.encode(&raw.data);
+    let message = json!({"data": data, "messageId": raw.message_id, "attributes": raw.attributes});
+    json!({"subscription": "projects/p/subscriptions/s", "message": message}).to_string()
+}
 
 fn json_of(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
@@ -27,9 +38,9 @@ fn a_cloudevent_s_body_is_its_data_and_its_attributes_are_kept_in_either_mode() 
     assert_eq!(binary.body, raw("57").data);
     assert_eq!(structured.body, binary.body);
     for name in ["id", "source", "type", "time", "subject", "specversion", "datacontenttype"] {
-        assert_eq!(structured.ce_attributes[name], binary.ce_attributes[name], "{name}");
+        assert_eq!(structured.ce_attributes()[name], binary.ce_attributes()[name], "{name}");
     }
-    assert!(!structured.ce_attributes.contains_key("data"));
+    assert!(!structured.ce_attributes().contains_key("data"));
 }
 
 #[test]
@@ -150,6 +161,22 @@ fn an_invented_type_is_bounded_and_holds_no_control_characters() {
 }
 
 #[test]
+fn a_space_read_off_an_id_or_a_subject_is_bounded_like_every_name() {
+    let space = |subject: &str, id: &str| {
+        let mut raw = raw("61");
+        raw.data = Bytes::new();
+        raw.attributes.insert("ce-subject".to_owned(), format!("//chat.googleapis.com/spaces/{subject}"));
+        raw.attributes.insert("ce-id".to_owned(), format!("spaces/{id}/spaceEvents/E"));
+        event(raw).chat.space
+    };
+
+    assert_eq!(space("A", "B").as_deref(), Some("spaces/A"));
+    assert_eq!(space("A\n", "B").as_deref(), Some("spaces/B"));
+    assert_eq!(space(&"A".repeat(506), &"B".repeat(505)), Some(format!("spaces/{}", "B".repeat(505))));
+    assert_eq!(space(&"A".repeat(506), "B\0"), None);
+}
+
+#[test]
 fn subscriptions_warn_of_their_end() {
     assert_eq!(event(raw("75")).lifecycle_warning(), Some(LifecycleWarning::Expiring));
     assert_eq!(event(raw("77")).lifecycle_warning(), Some(LifecycleWarning::Expired));
@@ -235,14 +262,41 @@ fn attribute_names_are_read_in_any_case() {
 }
 
 #[test]
+fn of_attribute_names_that_differ_only_in_case_the_lower_one_counts_else_the_first() {
+    let id = |given: &[(&str, &str)]| {
+        let mut raw = raw("57");
+        raw.attributes.remove("ce-id");
+        raw.attributes.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let event = event(raw);
+        let field = event.fields.iter().find(|(name, _)| *name == "id").unwrap().1.unwrap_or_default().to_owned();
+        let attribute = event.ce_attributes()["id"].clone().into_owned();
+        (field, attribute)
+    };
+    let both = |id: &str| (id.to_owned(), id.to_owned());
+
+    assert_eq!(id(&[("CE-id", "first"), ("Ce-ID", "second"), ("ce-id", "lower")]), both("lower"));
+    assert_eq!(id(&[("CE-id", "first"), ("Ce-ID", "second")]), both("first"));
+    assert_eq!(id(&[("CE-ID", "other"), ("ce-id", "")]), both(""));
+}
+
+#[test]
+fn attributes_are_those_of_the_event_not_of_what_it_came_in() {
+    let names = |event: &Event| event.ce_attributes().into_keys().map(Cow::into_owned).collect::<Vec<_>>();
+    let binary = event(raw("57"));
+    let outer = [("ce-extra", "of the delivery"), ("other", "")];
+    let outer: BTreeMap<_, _> = outer.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+
+    let structured = event(RawEvent { attributes: outer.clone(), ..raw("60") });
+    let enveloped = event(RawEvent { attributes: outer, data: envelope(&raw("57")).into(), ..RawEvent::default() });
+
+    assert_eq!(names(&structured), names(&binary));
+    assert_eq!(enveloped.ce_attributes(), binary.ce_attributes());
+    assert_eq!(names(&event(raw("01"))), [""; 0]);
+}
+
+#[test]
 fn a_push_envelope_lends_its_attributes_and_its_transport_id() {
     let inner = raw("38");
-    let envelope = |raw: &RawEvent| {
-        use base64::Engine as _;
-        let data = base64::engine::general_purpose::STANDARD.encode(&raw.data);
-        let message = json!({"data": data, "messageId": raw.message_id, "attributes": raw.attributes});
-        json!({"subscription": "projects/p/subscriptions/s", "message": message}).to_string()
-    };
 
     assert_eq!(payload(envelope(&inner)).id, event(inner).id);
     assert_eq!(payload(envelope(&raw("57"))).id, event(raw("57")).id);

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use super::{budget::Permit, reason};
+use super::{budget::Permit, held::Held, reason};
 use crate::{metrics::Metrics, source::Acker};
 
 /// Confirmations that may be awaited at once. On a dead network they pile up: the next ack then waits for a place.
@@ -45,12 +45,13 @@ pub(super) struct PubsubAcker {
     handle: Option<Handler>,
     message_id: String,
     answers: Arc<Answers>,
-    _permit: Permit,
+    _place: (Permit, Held),
 }
 
 impl PubsubAcker {
-    pub(super) fn new(handle: Handler, message_id: String, answers: Arc<Answers>, permit: Permit) -> Self {
-        Self { handle: Some(handle), message_id, answers, _permit: permit }
+    /// `place` is given back when the answer is handed over.
+    pub(super) fn new(handle: Handler, message_id: String, answers: Arc<Answers>, place: (Permit, Held)) -> Self {
+        Self { handle: Some(handle), message_id, answers, _place: place }
     }
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     acker::{Answers, PubsubAcker},
     budget::Budget,
+    held::HeldMessages,
 };
 use crate::{clock::Clock, event::RawEvent, metrics::Metrics, source::Delivery};
 
@@ -19,6 +20,7 @@ use crate::{clock::Clock, event::RawEvent, metrics::Metrics, source::Delivery};
 pub(super) struct Inlet {
     pub(super) budget: Arc<Budget>,
     pub(super) answers: Arc<Answers>,
+    pub(super) held: Arc<HeldMessages>,
     pub(super) deliveries: mpsc::Sender<Delivery>,
     pub(super) stopping: CancellationToken,
     pub(super) metrics: Metrics,
@@ -40,8 +42,15 @@ impl Inlet {
             Some(_) => "redelivered",
         };
         self.metrics.pubsub_messages_received.with_label_values(&[delivery]).inc();
+        if let Some(attempt) = raw.delivery_attempt.filter(|attempt| *attempt > 0) {
+            self.metrics.pubsub_delivery_attempts.observe(attempt.into());
+        }
         self.metrics.pubsub_last_message_timestamp.set(seconds(&*self.clock));
-        let acker = PubsubAcker::new(handle, raw.message_id.clone(), Arc::clone(&self.answers), permit);
+        let (held, came_again) = self.held.hold(&raw.message_id);
+        if came_again {
+            self.metrics.pubsub_lease_expirations.inc();
+        }
+        let acker = PubsubAcker::new(handle, raw.message_id.clone(), Arc::clone(&self.answers), (permit, held));
         // Never full: it has a place for each message of the budget. Closed: the acker nacks.
         let _ = self.deliveries.send(Delivery { raw, acker: Box::new(acker) }).await;
         None

@@ -26,6 +26,7 @@ use super::{
     clients::{Caller, Clients},
     config::Config,
     reason::{Failure, Reason},
+    request_error::RequestError,
 };
 use crate::event::RawEvent;
 
@@ -67,40 +68,6 @@ pub struct GivenBack {
     pub confirmed: bool,
 }
 
-/// Why there is nothing (more) to see. The text holds no payload.
-#[derive(Debug, thiserror::Error)]
-pub enum PeekError {
-    /// Subscription or endpoint can not be told from the configuration.
-    #[error("{0}")]
-    Unclear(String),
-    /// The subscription does not exist.
-    #[error("{0}")]
-    NotFound(String),
-    /// The server can not be reached, or does not answer.
-    #[error("Pub/Sub can not be reached: {0}")]
-    Unreachable(String),
-    /// The server refused, or ended the stream.
-    #[error("Pub/Sub refused ({reason}): {words}")]
-    Refused {
-        /// Its class.
-        reason: &'static str,
-        /// What it said.
-        words: String,
-        /// What can be done about it.
-        advice: &'static str,
-    },
-}
-
-impl From<Failure> for PeekError {
-    fn from(Failure { reason, words }: Failure) -> Self {
-        match reason {
-            Reason::NotFound => Self::NotFound(words),
-            Reason::Unreachable | Reason::Timeout => Self::Unreachable(words),
-            other => Self::Refused { reason: other.as_str(), words, advice: other.advice() },
-        }
-    }
-}
-
 impl fmt::Debug for Peek {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peek").field("subscription", &self.subscription).finish_non_exhaustive()
@@ -113,12 +80,9 @@ impl Peek {
     ///
     /// # Errors
     /// Subscription or server is not there, within 10 s; or they can not be told from `config`.
-    pub async fn open(config: &Config, most: usize) -> Result<Self, PeekError> {
-        let subscription = config
-            .subscription_name()
-            .map_err(|problem| PeekError::Unclear(format!("pubsub.{} {}", problem.field, problem.message)))?;
-        let endpoint = config.endpoint().map_err(|error| PeekError::Unclear(format!("pubsub.endpoint {error}")))?;
-        let clients = Clients::new(endpoint, config.credentials_file.clone());
+    pub async fn open(config: &Config, most: usize) -> Result<Self, RequestError> {
+        let subscription = config.subscription_name()?;
+        let clients = Clients::new(config.endpoint()?, config.credentials_file.clone());
         let mut caller = clients.caller().await?;
         let found = find(&mut caller, &subscription).await?;
         let most = most.max(1);
@@ -159,7 +123,7 @@ impl Peek {
     ///
     /// # Errors
     /// The stream ended. What came before can still be given back.
-    pub async fn next(&mut self, wait: Duration) -> Result<Option<RawEvent>, PeekError> {
+    pub async fn next(&mut self, wait: Duration) -> Result<Option<RawEvent>, RequestError> {
         let end = Instant::now() + wait;
         while self.read < self.most
             && let Some(reader) = &mut self.reader
@@ -259,13 +223,13 @@ fn raw_event(received: ReceivedMessage) -> RawEvent {
     }
 }
 
-async fn find(caller: &mut Caller, subscription: &str) -> Result<Subscription, PeekError> {
+async fn find(caller: &mut Caller, subscription: &str) -> Result<Subscription, RequestError> {
     match time::timeout(TIMEOUT, caller.get_subscription(subscription)).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(Failure { reason: Reason::NotFound, .. })) => {
-            Err(PeekError::NotFound(format!("subscription {subscription} does not exist")))
+            Err(RequestError::NotFound(format!("subscription {subscription} does not exist")))
         }
         Ok(Err(failure)) => Err(failure.into()),
-        Err(_) => Err(PeekError::Unreachable("no answer in time".into())),
+        Err(_) => Err(RequestError::Unreachable("no answer in time".into())),
     }
 }

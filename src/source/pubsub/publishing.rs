@@ -12,6 +12,7 @@ use tokio::time;
 use super::{
     Clients, Config,
     reason::{Failure, Reason},
+    request_error::RequestError,
 };
 use crate::event::RawEvent;
 
@@ -25,47 +26,18 @@ pub struct Topic {
     publisher: Publisher,
 }
 
-/// Why nothing was published. The text holds no payload.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum PublishError {
-    /// Topic or subscription can not be told from the configuration.
-    #[error("{0}")]
-    Unclear(String),
-    /// Topic or subscription does not exist.
-    #[error("{0}")]
-    NotFound(String),
-    /// The server can not be reached, or does not answer.
-    #[error("Pub/Sub can not be reached: {0}")]
-    Unreachable(String),
-    /// The server refused.
-    #[error("Pub/Sub refused ({reason}): {words}")]
-    Refused {
-        /// Its class.
-        reason: &'static str,
-        /// What it said.
-        words: String,
-    },
-}
-
-impl From<Failure> for PublishError {
-    fn from(Failure { reason, words }: Failure) -> Self {
-        match reason {
-            Reason::NotFound => Self::NotFound(words),
-            Reason::Unreachable | Reason::Timeout => Self::Unreachable(words),
-            other => Self::Refused { reason: other.as_str(), words },
-        }
-    }
-}
-
 impl Topic {
     /// The topic called `name` (an id in the configured project, or a full name); without one, the topic that the
     /// configured subscription listens to. With `create`, topic and subscription are made when they do not exist.
     ///
     /// # Errors
     /// Topic or server is not there, or the name can not be told.
-    pub async fn open(config: &Config, name: Option<&str>, create: bool) -> Result<Self, PublishError> {
-        let endpoint = config.endpoint().map_err(|error| PublishError::Unclear(format!("pubsub.endpoint {error}")))?;
-        let clients = Clients::new(endpoint, config.credentials_file.clone());
+    pub async fn open(config: &Config, name: Option<&str>, create: bool) -> Result<Self, RequestError> {
+        Self::find(config, name, create).await.map_err(RequestError::of_publisher)
+    }
+
+    async fn find(config: &Config, name: Option<&str>, create: bool) -> Result<Self, RequestError> {
+        let clients = Clients::new(config.endpoint()?, config.credentials_file.clone());
         let name = match name {
             Some(name) => Some(full_name(config, name)?),
             None if create => Some(full_name(config, &default_topic(config)?)?),
@@ -95,19 +67,20 @@ impl Topic {
     ///
     /// # Errors
     /// It was not confirmed; it may have been published all the same.
-    pub async fn publish(&self, raw: &RawEvent) -> Result<String, PublishError> {
+    pub async fn publish(&self, raw: &RawEvent) -> Result<String, RequestError> {
         let message = Message::new()
             .set_data(raw.data.clone())
             .set_attributes(raw.attributes.clone())
             .set_ordering_key(&raw.ordering_key);
-        match time::timeout(TIMEOUT, self.publisher.publish(message)).await {
-            Ok(Ok(id)) => Ok(id),
-            Ok(Err(error)) => Err(match rpc(&error) {
-                Some(error) => Failure::from(error).into(),
-                None => PublishError::Refused { reason: "other", words: error.to_string() },
-            }),
-            Err(_) => Err(PublishError::Unreachable("no answer in time".into())),
-        }
+        let failure = match time::timeout(TIMEOUT, self.publisher.publish(message)).await {
+            Ok(Ok(id)) => return Ok(id),
+            Ok(Err(error)) => match rpc(&error) {
+                Some(error) => Failure::from(error),
+                None => Failure::new(Reason::Other, error.to_string()),
+            },
+            Err(_) => Failure::new(Reason::Timeout, "no answer in time"),
+        };
+        Err(RequestError::from(failure).of_publisher())
     }
 }
 
@@ -120,44 +93,38 @@ fn rpc<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
     error.downcast_ref::<Error>().or_else(|| error.source().and_then(rpc))
 }
 
-fn full_name(config: &Config, name: &str) -> Result<String, PublishError> {
+fn full_name(config: &Config, name: &str) -> Result<String, RequestError> {
     let parts: Vec<&str> = name.split('/').collect();
     match parts[..] {
         ["projects", project, "topics", id] if !project.is_empty() && !id.is_empty() => Ok(name.to_owned()),
         [id] if !id.is_empty() => Ok(format!("projects/{}/topics/{id}", project(config)?)),
-        _ => Err(PublishError::Unclear(format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>"))),
+        _ => Err(RequestError::Unclear(format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>"))),
     }
 }
 
-fn project(config: &Config) -> Result<String, PublishError> {
+fn project(config: &Config) -> Result<String, RequestError> {
     let of_subscription = || config.subscription_name().ok()?.split('/').nth(1).map(str::to_owned);
     let given = Some(config.project.trim()).filter(|project| !project.is_empty()).map(str::to_owned);
     given
         .or_else(of_subscription)
-        .ok_or_else(|| PublishError::Unclear("pubsub.project is missing: set it, or give the topic's full name".into()))
+        .ok_or_else(|| RequestError::Unclear("pubsub.project is missing: set it, or give the topic's full name".into()))
 }
 
 /// A new topic is called like its subscription.
-fn default_topic(config: &Config) -> Result<String, PublishError> {
-    let subscription = subscription(config)?;
+fn default_topic(config: &Config) -> Result<String, RequestError> {
+    let subscription = config.subscription_name()?;
     Ok(subscription.replace("/subscriptions/", "/topics/"))
 }
 
-fn subscription(config: &Config) -> Result<String, PublishError> {
-    config
-        .subscription_name()
-        .map_err(|problem| PublishError::Unclear(format!("pubsub.{} {}", problem.field, problem.message)))
-}
-
-async fn topic_of(clients: &Clients, config: &Config) -> Result<String, PublishError> {
-    let subscription = subscription(config)?;
+async fn topic_of(clients: &Clients, config: &Config) -> Result<String, RequestError> {
+    let subscription = config.subscription_name()?;
     let admin = clients.admin().await?;
     let asked = answer(admin.get_subscription().set_subscription(&subscription).send()).await;
     let found = asked.map_err(|failure| missing(failure, "subscription", &subscription))?;
     Ok(found.topic)
 }
 
-async fn must_exist(clients: &Clients, name: &str) -> Result<(), PublishError> {
+async fn must_exist(clients: &Clients, name: &str) -> Result<(), RequestError> {
     match answer(clients.topics().await?.get_topic().set_topic(name).send()).await {
         // Those who may only publish may not look.
         Ok(_) | Err(Failure { reason: Reason::PermissionDenied, .. }) => Ok(()),
@@ -165,8 +132,8 @@ async fn must_exist(clients: &Clients, name: &str) -> Result<(), PublishError> {
     }
 }
 
-async fn make(clients: &Clients, config: &Config, topic: &str) -> Result<(), PublishError> {
-    let subscription = subscription(config)?;
+async fn make(clients: &Clients, config: &Config, topic: &str) -> Result<(), RequestError> {
+    let subscription = config.subscription_name()?;
     let topics: TopicAdmin = clients.topics().await?;
     existing_is_fine(answer(topics.create_topic().set_name(topic).send()).await)?;
     let admin = clients.admin().await?;
@@ -174,16 +141,16 @@ async fn make(clients: &Clients, config: &Config, topic: &str) -> Result<(), Pub
     existing_is_fine(answer(creation.send()).await)
 }
 
-fn existing_is_fine<T>(answer: Result<T, Failure>) -> Result<(), PublishError> {
+fn existing_is_fine<T>(answer: Result<T, Failure>) -> Result<(), RequestError> {
     match answer {
         Ok(_) | Err(Failure { reason: Reason::AlreadyExists, .. }) => Ok(()),
         Err(failure) => Err(failure.into()),
     }
 }
 
-fn missing(failure: Failure, what: &str, name: &str) -> PublishError {
+fn missing(failure: Failure, what: &str, name: &str) -> RequestError {
     match failure.reason {
-        Reason::NotFound => PublishError::NotFound(format!("{what} {name} does not exist")),
+        Reason::NotFound => RequestError::NotFound(format!("{what} {name} does not exist")),
         _ => failure.into(),
     }
 }
@@ -192,5 +159,22 @@ async fn answer<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T,
     match time::timeout(TIMEOUT, request).await {
         Ok(answer) => answer.map_err(|error| Failure::from(&error)),
         Err(_) => Err(Failure::new(Reason::Timeout, "no answer in time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_publish_is_told_the_role_of_a_publisher() {
+        let advice = |reason| match RequestError::from(Failure::new(reason, "no")).of_publisher() {
+            RequestError::Refused { advice, .. } => Some(advice),
+            _ => None,
+        };
+
+        assert_eq!(advice(Reason::PermissionDenied), Some("grant roles/pubsub.publisher on the topic"));
+        assert_eq!(advice(Reason::ResourceExhausted), Some(""));
+        assert_eq!(advice(Reason::Unreachable), None);
     }
 }

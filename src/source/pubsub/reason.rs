@@ -191,6 +191,7 @@ mod tests {
     use google_cloud_gax::error::rpc::Status as Theirs;
 
     use super::*;
+    use crate::metrics::labels::{ACK_RESULTS, SOURCE_REASONS};
 
     fn service(code: Code) -> Reason {
         Reason::of(&Error::service(Theirs::default().set_code(code).set_message("m")))
@@ -207,6 +208,37 @@ mod tests {
         assert_eq!(Reason::of(&Error::io("refused")), Reason::Unreachable);
         assert_eq!(Reason::of(&Error::timeout("late")), Reason::Timeout);
         assert_eq!(Reason::of(&Error::deser("bad")), Reason::Undecodable);
+    }
+
+    #[test]
+    fn every_class_is_a_declared_label() {
+        use Reason as R;
+        let all = [
+            R::NotFound,
+            R::PermissionDenied,
+            R::Unauthenticated,
+            R::Credentials,
+            R::Unreachable,
+            R::Timeout,
+            R::Cancelled,
+            R::Unknown,
+            R::InvalidArgument,
+            R::FailedPrecondition,
+            R::AlreadyExists,
+            R::ResourceExhausted,
+            R::Server,
+            R::Undecodable,
+            R::Ended,
+            R::Silence,
+            R::Panicked,
+            R::Other,
+        ];
+
+        assert_eq!(all.map(Reason::as_str), SOURCE_REASONS);
+        let too_late = ack_result(&Err(AckError::LeaseExpired));
+        for label in [ack_result(&Ok(())), too_late, ack_result(&Err(AckError::ShutdownBeforeAck)), "sent"] {
+            assert!(ACK_RESULTS.contains(&label), "{label}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{
     session, span,
 };
 use crate::{
-    claim::{Claim, ClaimIntent, Claimed, Phase, State, StoredReply, Wait},
+    claim::{Claim, ClaimIntent, Claimed, Phase, State, StoredReply, Wait, row::Row},
     clock::Moment,
     outcome::Reason,
     store::StoreError,
@@ -132,13 +132,15 @@ impl PostgresStore {
     async fn mine(&self, intent: &Arc<ClaimIntent>, answer: &Answer, sent_at: Moment) -> Result<Claim, StoreError> {
         let phase = Phase::from_code(answer.phase).ok_or_else(|| meaningless("phase", answer.phase))?;
         let replies = if phase == Phase::ReplyPending { self.stored_replies(intent).await? } else { Vec::new() };
+        let lost = u16::try_from(answer.lost).unwrap_or(u16::MAX);
         Ok(Claim {
             intent: Arc::clone(intent),
             epoch: answer.epoch.unsigned_abs(),
             phase,
             strict: answer.strict,
             failures: u16::try_from(answer.failures).unwrap_or(u16::MAX),
-            lost: u16::try_from(answer.lost).unwrap_or(u16::MAX),
+            lost,
+            cut_by_drain: Row::was_cut_by_drain(&answer.note, lost),
             replies,
             fence_at: self.lease.fence_after(sent_at),
         })

@@ -15,9 +15,10 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use prometheus::{Histogram, IntGauge};
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::{
-    sync::Semaphore,
+    sync::{AcquireError, Semaphore, SemaphorePermit},
     time::{Instant, timeout},
 };
 use tracing::warn;
@@ -55,7 +56,6 @@ pub(super) struct Connections {
     unmarked: AtomicBool,
     timeout: Duration,
     holdoff: Arc<Holdoff>,
-    metrics: Metrics,
     work: LaneState,
     renewal: LaneState,
 }
@@ -64,6 +64,27 @@ pub(super) struct Connections {
 struct LaneState {
     permits: Semaphore,
     idle: Mutex<Vec<Open>>,
+    shown: Shown,
+}
+
+/// What metrics show of a lane.
+#[derive(Debug)]
+struct Shown {
+    in_use: IntGauge,
+    idle: IntGauge,
+    waits: Histogram,
+}
+
+/// A statement's place in a lane: counted as in use until dropped.
+struct Place<'a> {
+    shown: &'a Shown,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.shown.in_use.dec();
+    }
 }
 
 #[derive(Debug)]
@@ -90,7 +111,7 @@ impl Connections {
         config: &Config,
         timeout: Duration,
         holdoff: Arc<Holdoff>,
-        metrics: Metrics,
+        metrics: &Metrics,
     ) -> Result<Self, StoreError> {
         let options = connect_options(config.url.expose()).map_err(classify)?;
         let work = usize::try_from(config.max_connections.saturating_sub(1)).unwrap_or(1).max(1);
@@ -100,9 +121,8 @@ impl Connections {
             options,
             timeout,
             holdoff,
-            metrics,
-            work: LaneState::of(work),
-            renewal: LaneState::of(1),
+            work: LaneState::of(work, "work", metrics),
+            renewal: LaneState::of(1, "renewal", metrics),
         })
     }
 
@@ -117,8 +137,8 @@ impl Connections {
             Lane::Work => &self.work,
             Lane::Renewal => &self.renewal,
         };
-        let answer = match timeout(self.timeout, lane.permits.acquire()).await {
-            Ok(Ok(_permit)) => {
+        match timeout(self.timeout, lane.enter()).await {
+            Ok(Ok(_place)) => {
                 let answer = timeout(self.timeout, self.attempt(lane, statement)).await;
                 let answer = answer.unwrap_or_else(|_elapsed| Err(StoreError::Unknown(Box::new(TimedOut))));
                 if matches!(answer, Err(StoreError::Unknown(_))) {
@@ -129,11 +149,7 @@ impl Connections {
             // Nothing was sent, so nothing is known about the server: those who use the connections will tell.
             Ok(Err(closed)) => Err(StoreError::Unknown(Box::new(closed))),
             Err(_elapsed) => Err(StoreError::Unknown(Box::new(Busy))),
-        };
-        if let Err(error) = &answer {
-            self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         }
-        answer
     }
 
     async fn attempt<T, F>(&self, lane: &LaneState, statement: F) -> Result<T, StoreError>
@@ -198,23 +214,44 @@ impl Connections {
 }
 
 impl LaneState {
-    fn of(connections: usize) -> Self {
-        Self { permits: Semaphore::new(connections), idle: Mutex::default() }
+    fn of(connections: usize, name: &str, metrics: &Metrics) -> Self {
+        let gauge = |state| metrics.db_pool_connections.with_label_values(&[name, state]);
+        gauge("max").set(i64::try_from(connections).unwrap_or(i64::MAX));
+        let waits = metrics.db_acquire_duration.with_label_values(&[name]);
+        let shown = Shown { in_use: gauge("in_use"), idle: gauge("idle"), waits };
+        Self { permits: Semaphore::new(connections), idle: Mutex::default(), shown }
+    }
+
+    /// Waits for a place.
+    async fn enter(&self) -> Result<Place<'_>, AcquireError> {
+        // Dropped unserved, a wait shows for as long as it lasted.
+        let _wait = self.shown.waits.start_timer();
+        let permit = self.permits.acquire().await?;
+        self.shown.in_use.inc();
+        Ok(Place { shown: &self.shown, _permit: permit })
     }
 
     fn take(&self) -> Option<Open> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|open| open.used.elapsed() < MAX_IDLE && open.opened.elapsed() < MAX_AGE);
-        idle.pop()
+        self.with_idle(|idle| {
+            idle.retain(|open| open.used.elapsed() < MAX_IDLE && open.opened.elapsed() < MAX_AGE);
+            idle.pop()
+        })
     }
 
     fn put(&self, mut open: Open) {
         open.used = Instant::now();
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(open);
+        self.with_idle(|idle| idle.push(open));
     }
 
     fn forget(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.with_idle(Vec::clear);
+    }
+
+    fn with_idle<T>(&self, change: impl FnOnce(&mut Vec<Open>) -> T) -> T {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = change(&mut idle);
+        self.shown.idle.set(i64::try_from(idle.len()).unwrap_or(i64::MAX));
+        answer
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Status {
     pub code: i64,
     /// Descriptions of the migrations that are not applied yet, in order.
     pub pending: Vec<String>,
+    /// Versions of applied migrations that this code does not know, in order: a newer bellhop applied them.
+    pub unknown: Vec<i64>,
     /// The user the URL names, for the role line.
     pub role: String,
 }
@@ -69,6 +71,12 @@ impl Status {
     #[must_use]
     pub const fn is_usable(&self) -> bool {
         self.found >= self.needed && self.min_code <= self.code
+    }
+
+    /// Whether a newer bellhop has migrated the schema.
+    #[must_use]
+    pub const fn is_newer(&self) -> bool {
+        self.found > self.needed || !self.unknown.is_empty()
     }
 
     /// The statement that bounds what the role waits for on the server. bellhop does not run it: changing a role may
@@ -184,5 +192,8 @@ async fn read_status(connection: &mut PgConnection) -> Result<Status, Error> {
         .filter(|known| applied.iter().all(|done| done.version != known.version))
         .map(|pending| pending.description.to_string())
         .collect();
-    Ok(Status { found, needed: NEEDED_SCHEMA, min_code, code: CODE, pending, role: tables.role })
+    let is_unknown = |version: &i64| MIGRATIONS.iter().all(|known| known.version != *version);
+    let mut unknown: Vec<i64> = applied.iter().map(|done| done.version).filter(is_unknown).collect();
+    unknown.sort_unstable();
+    Ok(Status { found, needed: NEEDED_SCHEMA, min_code, code: CODE, pending, unknown, role: tables.role })
 }

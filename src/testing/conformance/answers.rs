@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     claim::{ClaimIntent, Claimed, Phase, State, Wait},
-    outcome::{Certainty, Note, Outcome, Reason},
+    outcome::{CUT_BY_DRAIN, Certainty, Note, Outcome, Reason},
     store::Requeued,
 };
 
@@ -28,6 +28,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("a copy of a quarantined event learns why", |s| Box::pin(quarantined(s))),
         Case::new("a copy waits until the next attempt is due", |s| Box::pin(not_due(s))),
         Case::new("a failed event is claimed again with its failures and the next epoch", |s| Box::pin(due(s))),
+        Case::new("a claim tells whether a drain cut the attempt before it", |s| Box::pin(cut_by_drain(s))),
         Case::new("an attempt that has ended does not begin again under its own nonce", |s| Box::pin(ended(s))),
         Case::new("an event that spent its failures is quarantined", |s| Box::pin(failures_spent(s))),
         Case::new("a strict event that was handed back without certainty is quarantined", |s| Box::pin(strict_open(s))),
@@ -154,6 +155,22 @@ async fn due(subject: Subject) {
 
     assert_eq!((claim.epoch, claim.failures, claim.lost, claim.phase), (2, 1, 0, Phase::MayHaveRun));
     assert_eq!((next.epoch, next.failures, next.lost), (3, 1, 0));
+}
+
+async fn cut_by_drain(subject: Subject) {
+    let event = subject.event();
+    assert!(!subject.mine(&event).await.cut_by_drain);
+    let note = Note::new(CUT_BY_DRAIN);
+    subject.settled(&event, &Outcome::Retry { counts: false, after: None, certainty: Certainty::Open, note }).await;
+    let second = again(&event);
+
+    let first_answer = subject.mine(&second).await;
+    let same_answer = subject.mine(&second).await;
+    subject.settled(&second, &handed_back(Certainty::Over)).await;
+    let third = subject.mine(&again(&event)).await;
+
+    assert!(first_answer.cut_by_drain && same_answer.cut_by_drain);
+    assert!(!third.cut_by_drain);
 }
 
 async fn ended(subject: Subject) {

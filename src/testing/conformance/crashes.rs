@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     claim::{Phase, Standing, State, Step, Wait},
-    outcome::{Certainty, Outcome, Reason},
+    outcome::{CUT_BY_DRAIN, Certainty, Note, Outcome, Reason},
     store::Requeued,
 };
 
@@ -33,6 +33,8 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("a late success settles what was put aside when its owner was lost", |s| Box::pin(late_verdict(s)))
             .short(),
         Case::new("a claim that arrived after its sender gave up expires unharmed", |s| Box::pin(late_packet(s)))
+            .short(),
+        Case::new("an owner that was lost is not taken for one that a drain cut", |s| Box::pin(lost_after_drain(s)))
             .short(),
         Case::new("a stale event looks claimable to its parked copies", |s| Box::pin(stale_looks_claimable(s))).short(),
     ]
@@ -83,6 +85,19 @@ async fn every_step(subject: Subject) {
         assert_eq!(claim.strict, first || second, "{context}");
         assert_eq!(claim.replies.len(), usize::from(phase == Phase::ReplyPending), "{context}");
     }
+}
+
+async fn lost_after_drain(subject: Subject) {
+    let event = subject.event();
+    subject.mine(&event).await;
+    let note = Note::new(CUT_BY_DRAIN);
+    subject.settled(&event, &Outcome::Retry { counts: false, after: None, certainty: Certainty::Open, note }).await;
+    assert!(subject.mine(&again(&event)).await.cut_by_drain);
+    subject.outlive_leases().await;
+
+    let claim = mine(subject.take_over(&again_suspect(&event)).await);
+
+    assert_eq!((claim.lost, claim.cut_by_drain), (1, false));
 }
 
 async fn permit(subject: Subject) {

@@ -41,7 +41,7 @@ async fn what_the_handler_refuses_is_quarantined_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_is_run_again_or_quarantined_by_its_rule() {
-    for act in [Act::Hang, Act::Panic, Act::HangUp] {
+    for act in [Act::Hang, Act::TimeOut, Act::Panic, Act::HangUp] {
         let rerun = Setup::acts([act.clone()]).start();
         rerun.deliver(1, "m1");
         assert_eq!(rerun.answers(1).await, ["nack m1"], "{act:?}");

@@ -1,4 +1,4 @@
-//! `bellhop inspect --from-subscription` on the embedded server and on Google's emulator.
+//! `bellhop inspect`: messages in files, and `--from-subscription` on the embedded server and on Google's emulator.
 
 use std::{
     collections::BTreeSet,
@@ -87,6 +87,94 @@ fn id_of(message: &Message) -> String {
 
 fn chats(count: usize) -> Vec<Message> {
     (0..count).map(|number| chat_message(&format!("private words {number}"))).collect()
+}
+
+/// What `inspect` says of samples, named by the start of their files.
+fn told_of(samples: &[&str], arguments: &[&str]) -> (i32, String, String) {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/events")).unwrap();
+    let files: Vec<_> = folder.map(|file| file.unwrap().path()).collect();
+    let named = |start: &&str| {
+        let is_it = |file: &&std::path::PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with(start);
+        files.iter().find(is_it).unwrap().clone()
+    };
+    run(bellhop(&["inspect"]).args(arguments).args(samples.iter().map(named)))
+}
+
+#[test]
+fn why_two_messages_are_one_event_or_two_is_in_the_answer() {
+    let transport = "message id, publish time (the transport sets it";
+    for (samples, expected) in [
+        (
+            ["01", "02"],
+            &["One event: 2 messages", "a copy, with the same payload; what differs is no part", transport][..],
+        ),
+        (["01", "03"], &["One event: 2 messages", "a copy; nothing differs"]),
+        (["01", "04"], &[transport, "configCompleteRedirectUrl", "space.membershipCount", "eventTime (the same time"]),
+        (
+            ["01", "05"],
+            &["Two events (MESSAGE)", "\nm  message name", "\ne  event time", "2026-05-04T09:15:52.731400Z"],
+        ),
+        (["01", "94"], &["One event", "wrapping: none / a JSON text in a text"]),
+        (["01", "97"], &["One event", "wrapping: none / a byte order mark"]),
+        (["23", "25"], &["Two events (CARD_CLICKED)", "\nu  user"]),
+        (["23", "26"], &["Two events (CARD_CLICKED)", "\na  action", "\"approve\"", "\"decline\""]),
+        (["30", "32"], &["\ng  dialog", "SUBMIT_DIALOG", "CANCEL_DIALOG", "\na  input name", "Kit Moreau"]),
+        (["38", "39"], &["\nx  message id", "Nothing in the payloads tells these two apart", "(ix-transport)"]),
+        (["48", "50"], &["parameter \"op\"", "parameter \"__action_method_name__\""]),
+        (["57", "60"], &["One event", "wrapping: none / a structured CloudEvent", "attribute content-type"]),
+        (["57", "61"], &["\nid  CloudEvent id", "MTc3Nzk3ODgwMDI2MDEyNw", "MTc3Nzk3ODg2MDAwMDAwMA"]),
+        (["80", "81"], &["Two events (OPAQUE)", "\nx  message id", "\nd  payload", "66 bytes, sha256 "]),
+    ] {
+        let (code, stdout, stderr) = told_of(&samples, &[]);
+
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        for part in expected {
+            assert!(stdout.contains(part), "{samples:?} lack {part}: {stdout}");
+        }
+        for private in ["checkout", "Ana", "@example.com", "PLACEHOLDER", "TOKEN", "shuttle"] {
+            assert!(!stdout.contains(private), "{samples:?}: {stdout}");
+        }
+    }
+}
+
+#[test]
+fn many_messages_are_grouped_and_each_event_is_held_against_the_next_of_its_type() {
+    let (code, stdout, _) = told_of(&["01", "23", "02", "05", "26", "25"], &[]);
+
+    assert_eq!(code, 0);
+    assert!(stdout.contains("\n6 messages, 5 events.\n"), "{stdout}");
+    assert_eq!(stdout.matches("\nOne event: ").count(), 1, "{stdout}");
+    assert_eq!(stdout.matches("\nTwo events (MESSAGE)").count(), 1, "{stdout}");
+    assert_eq!(stdout.matches("\nTwo events (CARD_CLICKED)").count(), 2, "{stdout}");
+    assert!(stdout.ends_with("\nEvents of different types are never one event.\n"), "{stdout}");
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_exit_3_and_the_others_are_shown() {
+    let missing = "/nowhere/message.json";
+
+    let (code, stdout, stderr) = told_of(&["01"], &[missing]);
+    assert_eq!((code, stdout.lines().count()), (3, 2), "{stdout}");
+    assert!(stderr.starts_with("error: /nowhere/message.json: can not be read: "), "{stderr}");
+
+    let (code, stdout, stderr) = told_of(&["01"], &["-o", "json", missing]);
+    let error = error_of(&stderr);
+    assert_eq!((code, stdout.lines().count(), error["code"].as_str()), (3, 1, Some("not_found")));
+    assert!(error["message"].as_str().unwrap().starts_with(missing), "{error}");
+
+    let (code, _, stderr) = told_of(&["corpus.tsv"], &["-o", "json"]);
+    let first: Value = serde_json::from_str(stderr.lines().next().unwrap()).unwrap();
+    assert_eq!((code, first["error"]["code"].as_str()), (1, Some("not_a_message")), "{stderr}");
+}
+
+#[test]
+fn of_collisions_it_is_said_what_becomes_of_them() {
+    let (_, stdout, _) = told_of(&["38", "39"], &["--collisions"]);
+    assert!(stdout.contains("two events, both are skipped by a built-in rule (events.skip_app_home)"), "{stdout}");
+
+    let (_, stdout, _) = told_of(&["38", "39"], &["--collisions", "-o", "json"]);
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&told["collision"], &told["fates"]), (&"split".into(), &serde_json::json!(["skipped", "skipped"])));
 }
 
 #[tokio::test]

@@ -26,11 +26,42 @@ async fn status_is_exit_1_until_up_has_run() {
     let (code, stdout, _) = migrate(database.url(), &["status", "-o", "json"]).await;
     let status: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, &status["pending"], &status["usable"]), (0, &json!([]), &json!(true)));
+    assert_eq!((&status["newer"], &status["unknown"]), (&json!(false), &json!([])));
     assert_eq!(status["schema"], status["needed"]);
 
     let (code, stdout, _) = migrate(database.url(), &["up", "-o", "json"]).await;
     let again: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, &again["applied"]), (0, &json!([])));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_called_newer_and_what_this_means_is_said() {
+    let database = Postgres::fresh().await;
+    migrate(database.url(), &["up"]).await;
+    let mut other = database.connect().await;
+    let applied = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (20991231000001, 'later', true, '\\x00', 1)";
+    sqlx::query(applied).execute(&mut other).await.unwrap();
+    sqlx::query("UPDATE schema_info SET version = 7").execute(&mut other).await.unwrap();
+
+    let (code, stdout, _) = migrate(database.url(), &["status"]).await;
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout.starts_with("schema 7, needed 1\nnothing pending\n"), "{stdout}");
+    assert!(stdout.contains("newer than this bellhop knows, by migrations 20991231000001\n"), "{stdout}");
+    assert!(stdout.contains("this bellhop runs on it all the same: "), "{stdout}");
+
+    sqlx::query("UPDATE schema_info SET min_code = 2").execute(&mut other).await.unwrap();
+    let (code, stdout, _) = migrate(database.url(), &["status"]).await;
+    assert_eq!(code, 1, "{stdout}");
+    assert!(
+        stdout.contains("this bellhop does not run on it: it is code 1, the schema admits 2 and later"),
+        "{stdout}"
+    );
+
+    let (code, stdout, _) = migrate(database.url(), &["status", "-o", "json"]).await;
+    let status: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &status["newer"], &status["usable"]), (1, &json!(true), &json!(false)));
+    assert_eq!(status["unknown"], json!([20_991_231_000_001_i64]));
 }
 
 #[tokio::test]

@@ -56,7 +56,9 @@ pub(super) async fn during_start(broker: Broker) {
 
 pub(super) async fn second_signal(broker: Broker) {
     let world = World::new(broker, |_| Behaviour::Hang).await;
-    let mut bellhop = Bellhop::start(&world.setup(1)).await;
+    // The cut handler may run until its deadline, so long must the next attempt wait.
+    let setup = world.setup(1).set("handler.timeout", "8s");
+    let mut bellhop = Bellhop::start(&setup).await;
     world.subscription.publish(&[chat_message("hangs")]).await;
     world.called(1).await;
 
@@ -66,4 +68,11 @@ pub(super) async fn second_signal(broker: Broker) {
     bellhop.terminate();
 
     assert_eq!(bellhop.exit_code(Duration::from_secs(5)).await, 130);
+    // Nobody could see the process that was aborted count it: the next one does.
+    world.handler.now(|_| OK);
+    let next = Bellhop::start(&setup).await;
+    let ledger = world.settled(1).await;
+    assert_eq!((ledger.done, ledger.failures, ledger.lost), (1, 0, 0));
+    let cut: f64 = next.metrics().await.sum("bellhop_drain_aborted_total", &[]);
+    assert!((cut - 1.0).abs() < f64::EPSILON, "{cut} attempts counted");
 }

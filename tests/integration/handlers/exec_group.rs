@@ -78,17 +78,17 @@ async fn a_program_that_does_not_end_is_killed_at_its_deadline_with_all_it_start
     let event = event();
     let result = timeout(limit, handler.handle(&event, &cx)).await.expect("told before the caller cuts");
 
-    assert!(matches!(result, Err(HandlerError::Unknown { over: true, .. })), "{result:?}");
+    assert!(matches!(result, Err(HandlerError::TimedOut { .. })), "{result:?}");
     assert_eq!(verdict(&result).1, "why\n");
     assert!(started.elapsed() >= Duration::from_millis(1_300));
     family.gone().await;
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_asked_nicely_enough_dies_of_the_signal_with_its_outcome_unknown() {
+async fn a_program_that_dies_of_the_signal_before_its_deadline_did_not_end_in_time() {
     let result = script("sleep 1000", Path::new("/")).handle(&event(), &within(Duration::from_millis(500))).await;
 
-    assert!(matches!(result, Err(HandlerError::Unknown { over: true, .. })), "{result:?}");
+    assert!(matches!(result, Err(HandlerError::TimedOut { .. })), "{result:?}");
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ impl Place for OnPostgres {
     async fn process(&self, settings: Settings) -> Process {
         let config = Config { url: Secret::from(self.url.as_str()), ..Config::default() };
         let metrics = Metrics::new().unwrap();
-        let store = PostgresStore::open(&config, settings.lease, settings.retention, self.clock(), metrics).unwrap();
+        let store = PostgresStore::open(&config, settings.lease, settings.retention, self.clock(), &metrics).unwrap();
         store.prepare().await.unwrap();
         Process::of(store)
     }

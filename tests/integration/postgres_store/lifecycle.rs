@@ -2,15 +2,18 @@
 
 use bellhop::{
     claim::{Claimed, Phase, State, Step, StoredReply, Wait},
+    metrics::Metrics,
     outcome::{Certainty, Detail, Outcome, Reason},
     store::{ClaimLog, ClaimStore, Requeued, StoreError, Upkeep},
 };
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
-    DAYS_10, Database, LONG, SHORT, again, assert_waits, event, event_with, mine, named, strict_event, suspect,
+    super::harness::{eventually, wait::when},
+    DAYS_10, Database, LONG, SHORT, again, assert_waits, event, event_with, execute, mine, named, strict_event,
+    suspect,
 };
 
 fn quarantine(certainty: Certainty) -> Outcome {
@@ -270,4 +273,30 @@ async fn hostile_text_in_an_event_does_not_stop_its_settling() {
     assert_eq!(store.requeue(seq, "o\0ps").await.unwrap(), Requeued::Yes);
     let raw = store.replayable(1).await.unwrap()[0].raw.clone().unwrap();
     assert_eq!((&raw.data, &raw.attributes), (&event.raw.data, &event.raw.attributes));
+}
+
+#[tokio::test]
+async fn connections_are_shown_by_what_they_are_for_and_whether_they_are_busy() {
+    let database = Database::migrated().await;
+    let metrics = Metrics::new().unwrap();
+    let store = Arc::new(database.store_into(LONG, &metrics));
+    let shown = |pool, state| metrics.db_pool_connections.with_label_values(&[pool, state]).get();
+    let work = || (shown("work", "max"), shown("work", "in_use"), shown("work", "idle"));
+    assert_eq!(work(), (4, 0, 0));
+    let held = mine(&store, &event()).await;
+    assert_eq!(work(), (4, 0, 1));
+    assert!(store.renew(&[held.reference()]).await.unwrap().is_empty());
+    assert_eq!((shown("renewal", "max"), shown("renewal", "in_use"), shown("renewal", "idle")), (1, 0, 1));
+
+    let mut locker = database.admin().await;
+    execute(&mut locker, "BEGIN; LOCK TABLE claims IN EXCLUSIVE MODE").await;
+    let mut waiting = JoinSet::new();
+    let claimer = Arc::clone(&store);
+    waiting.spawn(async move { claimer.claim(&event()).await.map(drop) });
+    eventually("the claim to wait for the lock", LONG, async || when(work() == (4, 1, 0))).await;
+    execute(&mut locker, "ROLLBACK").await;
+
+    waiting.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(work(), (4, 0, 1));
+    assert!(metrics.db_acquire_duration.with_label_values(&["work"]).get_sample_count() >= 2);
 }

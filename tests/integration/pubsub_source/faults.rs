@@ -1,6 +1,9 @@
-//! What Google's emulator can not do: statuses on streams and probes, acks that fail.
+//! What Google's emulator can not do: statuses on streams and probes, acks that fail, noticing a cut connection.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant as Wall},
+};
 
 use bellhop::{
     pubsub_server::{Method, PubsubServer},
@@ -11,6 +14,7 @@ use tonic::{Code, Status};
 use super::{
     LIMITS, Opened,
     fixture::{Subscription, eventually},
+    network::{Door, Street},
     text,
 };
 
@@ -52,19 +56,44 @@ async fn whatever_a_stream_ends_with_it_comes_back_and_is_counted() {
 }
 
 #[tokio::test]
+async fn a_running_stream_whose_server_goes_away_does_not_spin() {
+    // Google's emulator goes on sending to a stream whose connection was cut, for a whole lease each time.
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    let street = Street::new(server.address().to_string(), Door::Open).await;
+    let config =
+        Config { endpoint: street.address(), silence: Duration::from_secs(2), ..config(&server, &subscription) };
+    let mut opened = Opened::on(&config, LIMITS);
+    subscription.publish(["a"]).await;
+    opened.next().await.acker.ack().await;
+
+    street.becomes(Door::Shut);
+    eventually("the probe to fail", || opened.requests("probe", "unreachable") >= 1).await;
+    let before = street.visits();
+    eventually("the probe to fail thrice", || opened.requests("probe", "unreachable") >= 4).await;
+    let visits = street.visits() - before;
+    // One for each probe. A stream that spins opens hundreds a second.
+    assert!(visits <= 4, "{visits} connections");
+    street.becomes(Door::Open);
+    subscription.publish(["b"]).await;
+
+    while text(&opened.next().await) != "b" {}
+    opened.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_source_that_is_refused_again_and_again_tries_ever_more_seldom() {
     let server = server().await;
     let subscription = Subscription::on(&server.address().to_string()).await;
     server.faults().fail_next(Method::StreamingPull, 1_000, &Status::unauthenticated("on order"));
     let opened = Opened::on(&config(&server, &subscription), LIMITS);
-    let health = opened.source.health();
+    let (health, begun) = (opened.source.health(), Wall::now());
 
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    eventually("four refusals", || opened.restarts("unauthenticated") >= 4).await;
 
-    // At 0 s, after 0.5-1 s, 1-2 s more, 2-4 s more, 4-8 s more.
-    let calls = server.faults().calls(Method::StreamingPull);
-    assert!((3..=4).contains(&calls), "{calls} streams");
-    assert_eq!(opened.restarts("unauthenticated"), calls);
+    // Pauses of at least 0.5 s, 1 s and 2 s lie between them.
+    assert!(begun.elapsed() >= Duration::from_millis(3_500), "{:?}", begun.elapsed());
+    assert_eq!(server.faults().calls(Method::StreamingPull), 4);
     assert!(!health());
     opened.close().await.unwrap();
 }
@@ -179,4 +208,24 @@ async fn a_silent_stream_is_replaced_and_the_old_handles_still_answer() {
     let counts = || server.admin().counts(&subscription.name).unwrap();
     eventually("every stream to be closed", || counts().streams == 0).await;
     assert_eq!(counts().unacked, 0);
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_while_it_is_held_counts_as_an_expired_lease() {
+    let server = server().await;
+    let subscription = Subscription::on(&server.address().to_string()).await;
+    // The client extends, and takes the server's word that it did.
+    server.faults().swallow_share(Method::ModifyAckDeadline, 1.0);
+    let mut opened = Opened::on(&config(&server, &subscription), LIMITS);
+    subscription.publish(["a"]).await;
+    let held = opened.next().await;
+    assert_eq!(opened.metrics.pubsub_lease_expirations.get(), 0);
+
+    let again = opened.next().await;
+
+    assert_eq!((text(&again), &again.raw.message_id), ("a".to_owned(), &held.raw.message_id));
+    assert_eq!(opened.metrics.pubsub_lease_expirations.get(), 1);
+    again.acker.ack().await;
+    held.acker.ack().await;
+    opened.close().await.unwrap();
 }

@@ -12,8 +12,6 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::fixture::emulator;
-
 /// What is behind the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
@@ -23,8 +21,8 @@ pub(super) enum Door {
     HttpNo,
     /// One that says yes, even to the HTTP form of the administration calls.
     HttpYes,
-    /// The emulator.
-    Emulator,
+    /// A way through to the server behind it.
+    Open,
 }
 
 /// Ends with the value.
@@ -37,13 +35,14 @@ pub(super) struct Street {
 }
 
 impl Street {
-    pub(super) async fn new(door: Door) -> Self {
+    /// Before `server` (`host:port`).
+    pub(super) async fn new(server: impl Into<String>, door: Door) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let door = watch::Sender::new(door);
         let visits = Arc::new(AtomicUsize::new(0));
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, door.subscribe(), Arc::clone(&visits)));
+        accepting.spawn(accept(listener, server.into(), door.subscribe(), Arc::clone(&visits)));
         Self { address, door, visits, _accepting: accepting }
     }
 
@@ -61,7 +60,7 @@ impl Street {
     }
 }
 
-async fn accept(listener: TcpListener, mut door: watch::Receiver<Door>, visits: Arc<AtomicUsize>) {
+async fn accept(listener: TcpListener, server: String, mut door: watch::Receiver<Door>, visits: Arc<AtomicUsize>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -79,9 +78,10 @@ async fn accept(listener: TcpListener, mut door: watch::Receiver<Door>, visits: 
                             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
                         connections.spawn(answer(visitor, yes));
                     }
-                    Door::Emulator => {
+                    Door::Open => {
+                        let server = server.clone();
                         connections.spawn(async move {
-                            let mut inside = TcpStream::connect(emulator()).await.unwrap();
+                            let mut inside = TcpStream::connect(server).await.unwrap();
                             let _ = io::copy_bidirectional(&mut visitor, &mut inside).await;
                         });
                     }
