@@ -31,7 +31,8 @@ FROM ${RUNTIME_IMAGE}
 ARG VERSION=0.0.0-dev
 ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
-ARG SOURCE=https://github.com/OWNER/bellhop
+# Where the sources are; CI knows, and gives its own.
+ARG SOURCE=
 ARG RUNTIME_IMAGE
 LABEL org.opencontainers.image.title="bellhop" \
       org.opencontainers.image.description="Has each Google Chat event from Pub/Sub handled once" \

@@ -15,7 +15,7 @@ setup: ## Install or ask for what the tests need.
 test: setup chart ## Run every test, beside a PostgreSQL and Google's emulator of their own.
 	@tests/run.sh
 
-chart: ## Render and test the Helm chart, its alert rules and its autoscaling.
+chart: setup ## Render and test the Helm chart, its alert rules and its autoscaling.
 	cargo build --locked --features testing --bin bellhop
 	tests/run.sh tests/chart/run.sh
 	tests/rules/run.sh
@@ -30,11 +30,12 @@ fuzz: ## Throw mutated payloads at the decoder for ten minutes (BELLHOP_FUZZ_SEC
 bench: ## Measure decoding beside a plain JSON parse; fails when a bound is broken.
 	cargo bench --locked --bench decode
 
-check: setup ## Formatting, lints, queries against a migrated database, documentation.
+check: setup ## Formatting, lints, queries against a migrated database, Terraform, documentation.
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --features testing -- --deny warnings
 	tests/run.sh tests/queries.sh check
 	tests/lint/run.sh
+	tests/terraform/run.sh any
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --document-private-items --features testing
 
 .PHONY: lint terraform image
@@ -42,7 +43,7 @@ check: setup ## Formatting, lints, queries against a migrated database, document
 lint: ## Scripts, YAML, Dockerfile, workflows.
 	@tests/lint/run.sh
 
-terraform: ## Format, validate and test deploy/terraform (needs terraform).
+terraform: ## Format, validate and test deploy/terraform (needs terraform; make check does it where it is there).
 	@tests/terraform/run.sh
 
 image: ## Build the image from bases made here and run it (root, a quarter of an hour).

@@ -14,6 +14,8 @@ mod run;
 mod settings;
 mod signals;
 mod trigger;
+#[cfg(test)]
+mod written;
 
 use std::{ffi::OsString, process::ExitCode};
 

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod integration {
     mod cli;
+    mod compose;
     mod demo;
     mod end_to_end;
     mod examples;

@@ -50,6 +50,12 @@ check hadolint hadolint Dockerfile
 check "actionlint (${#workflows[@]} workflows)" actionlint -shellcheck "$venv/bin/shellcheck" -pyflakes= "${workflows[@]}"
 check zizmor zizmor --offline --quiet --persona=pedantic .github
 
+# Who publishes is not known here: a fork must not have to look for somebody else's name in what builds and releases.
+no_owner() {
+  ! files Dockerfile compose.yaml .github | xargs grep -nE '(github\.com|ghcr\.io)/(OWNER|example)\b' >&2
+}
+check "no made-up owner" no_owner
+
 # A metric that is named somewhere must be one that bellhop exports: docs/OPERATIONS.md lists them, and a test holds it to that.
 metrics_exist() {
   local unknown

@@ -1,24 +1,21 @@
 #!/usr/bin/env bash
 # Formats, validates and tests deploy/terraform without registry, network or credentials: a stand-in for hashicorp/google
 # (provider.py) knows its arguments, and the tests mock its answers. Sets up what it needs; safe to run again.
+#
+#   tests/terraform/run.sh            everything; terraform must be there
+#   tests/terraform/run.sh names      the part that needs no terraform: syntax, and names of arguments
+#   tests/terraform/run.sh any        that part, and the rest where terraform is there; says so where it is not
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 module=$root/deploy/terraform
 work=$root/target/terraform
 at_least=1.7
+what=${1:-everything}
 
 # The user's own Terraform settings must not decide what the tests say.
 for name in $(compgen -e TF_ || true); do unset "$name"; done
-export TF_CLI_CONFIG_FILE=$work/terraformrc TF_IN_AUTOMATION=1 CHECKPOINT_DISABLE=1
 
-if ! command -v terraform >/dev/null; then
-  printf 'Missing: terraform %s or newer\n  why: the module in deploy/terraform is checked with it\n  how: %s\n' "$at_least" \
-    'https://developer.hashicorp.com/terraform/install, or your package manager (brew install hashicorp/tap/terraform)' >&2
-  exit 1
-fi
-
-mkdir -p "$work/plugins"
 python=$work/venv/bin/python
 if ! cmp -s "$here/requirements.txt" "$work/venv/requirements.txt"; then
   rm -rf "$work/venv"
@@ -29,21 +26,41 @@ if ! cmp -s "$here/requirements.txt" "$work/venv/requirements.txt"; then
   "$python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
   cp "$here/requirements.txt" "$work/venv/requirements.txt"
 fi
-# The plugin framework keeps a certificate in $HOME.
-printf '#!/bin/sh\nHOME="%s" exec "%s" "%s/provider.py"\n' "$work" "$python" "$here" >"$work/plugins/terraform-provider-google"
-chmod +x "$work/plugins/terraform-provider-google"
-cat >"$TF_CLI_CONFIG_FILE" <<CONFIG
-disable_checkpoint = true
-provider_installation {
-  dev_overrides {
-    "hashicorp/google" = "$work/plugins"
-  }
-}
-CONFIG
 
+"$python" "$here/names.py" "$module"
+[[ $what != names ]] || exit 0
+
+if ! command -v terraform >/dev/null; then
+  if [[ $what == any ]]; then
+    printf 'Not done: format, validation and tests of deploy/terraform, which need terraform %s or newer.\n%s\n' "$at_least" \
+      '  The workflow Lint does them. Here: https://developer.hashicorp.com/terraform/install, then make terraform.' >&2
+    exit 0
+  fi
+  printf 'Missing: terraform %s or newer\n  why: the module in deploy/terraform is checked with it\n  how: %s\n' "$at_least" \
+    'https://developer.hashicorp.com/terraform/install, or your package manager (brew install hashicorp/tap/terraform)' >&2
+  exit 1
+fi
+export TF_CLI_CONFIG_FILE=$work/terraformrc TF_IN_AUTOMATION=1 CHECKPOINT_DISABLE=1
+echo 'disable_checkpoint = true' >"$TF_CLI_CONFIG_FILE"
 version=$(terraform version -json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["terraform_version"])')
 if [[ $(printf '%s\n' "$at_least" "$version" | sort -V | head -n 1) != "$at_least" ]]; then
   echo "terraform $version is too old: $at_least is needed" >&2
+  exit 1
+fi
+
+# One stand-in for all: Terraform would start another for each of its tests. It says how to reach it as a line of shell.
+coproc stand_in { exec "$python" -u "$here/provider.py" --dev 2>"$work/provider.log"; }
+stand_in_pid=$!
+trap 'kill "$stand_in_pid" 2>/dev/null || true' EXIT
+while IFS= read -r line <&"${stand_in[0]}"; do
+  if [[ $line =~ TF_REATTACH_PROVIDERS=\'(.*)\' ]]; then
+    export TF_REATTACH_PROVIDERS=${BASH_REMATCH[1]}
+    break
+  fi
+done
+if [[ -z ${TF_REATTACH_PROVIDERS:-} ]]; then
+  echo "The stand-in for hashicorp/google does not start:" >&2
+  cat "$work/provider.log" >&2
   exit 1
 fi
 
