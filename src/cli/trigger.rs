@@ -3,7 +3,12 @@
 mod edit;
 mod pick;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use chrono::{TimeDelta, Utc};
 use futures::future::join_all;
@@ -20,8 +25,6 @@ use crate::{
 
 /// Published at once when no rate is given.
 const BATCH: usize = 100;
-/// Payloads that a dry run shows in a table; JSON has them all.
-const SHOWN: usize = 20;
 
 /// What to publish, where, and how often.
 #[derive(Debug, clap::Args)]
@@ -65,7 +68,7 @@ pub(super) struct Args {
     /// Replace a value in the event, such as message.text='"hello"'; JSON, or text; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     edit: Vec<Edit>,
-    /// Show what would be published, payloads too, in the format that `bellhop inspect` reads; publish nothing
+    /// Print the messages as `bellhop inspect -` reads them, and publish nothing; the table goes to stderr
     #[arg(long)]
     dry_run: bool,
     /// Form of the answer
@@ -99,7 +102,11 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
         settings.with("--endpoint", "pubsub.endpoint", args.endpoint.clone()).load(Profile::Probe)?.config.pubsub;
     let emulated = config.endpoint().is_ok_and(|endpoint| endpoint.is_plain());
     if args.dry_run {
-        output::print(&rehearse(&events, args.output))?;
+        let topic = args.topic.as_deref().map(|name| Topic::full_name(&config, name)).transpose().map_err(explain)?;
+        let (messages, about) = rehearse(&events, topic.as_deref(), args.output);
+        output::print(&messages)?;
+        // Nobody is left to hear of a closed stderr.
+        drop(io::stderr().write_all(about.as_bytes()));
         return Ok(Exit::Ok);
     }
     if !emulated && args.create {
@@ -113,7 +120,7 @@ pub(super) async fn run(args: Args, settings: Settings) -> anyhow::Result<Exit> 
     let topic = Topic::open(&config, args.topic.as_deref(), args.create).await.map_err(explain)?;
     let (rows, failed) = publish(&topic, &events, args.rate).await;
     if !rows.is_empty() || failed.is_none() {
-        output::print(&show(&rows, Some(topic.name()), args.output))?;
+        output::print(&show(&rows, Some(topic.name()), false, args.output))?;
     }
     match failed {
         None => Ok(Exit::Ok),
@@ -203,19 +210,20 @@ impl Row {
 }
 
 /// What would be published.
-fn rehearse(events: &[Prepared], form: Output) -> String {
+/// The messages for stdout, and for people what is to be said about them.
+fn rehearse(events: &[Prepared], topic: Option<&str>, form: Output) -> (String, String) {
     let rows: Vec<Row> = events.iter().map(|event| Row::new(event, None)).collect();
-    let mut text = show(&rows, None, form);
-    if form == Output::Table {
-        text.push_str("\nWhat would be published, one message a line as `bellhop inspect -` reads it:\n");
-        for event in events.iter().take(SHOWN) {
-            text.push_str(&format!("{}\n", output::printable(&published(&event.raw).to_string())));
-        }
-        if let Some(more @ 1..) = events.len().checked_sub(SHOWN) {
-            text.push_str(&format!("and {more} more; -o json has all\n"));
-        }
+    let about = show(&rows, topic, true, form);
+    if form == Output::Json {
+        return (about, String::new());
     }
-    text
+    let lines = events.iter().map(|event| escaped(&published(&event.raw).to_string()) + "\n");
+    (lines.collect(), about)
+}
+
+/// JSON text without raw control characters: those that JSON allows in its strings are escaped too.
+fn escaped(json: &str) -> String {
+    json.chars().map(|c| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// A message as the topic gets it: id and publish time are the server's to give.
@@ -224,7 +232,7 @@ fn published(raw: &RawEvent) -> Value {
     sample::print(&RawEvent { data, attributes, ordering_key, ..RawEvent::default() })
 }
 
-fn show(rows: &[Row], topic: Option<&str>, form: Output) -> String {
+fn show(rows: &[Row], topic: Option<&str>, dry_run: bool, form: Output) -> String {
     if form == Output::Json {
         let one = |row: &Row| {
             let mut told = json!({"sample": row.sample, "message_id": row.message_id, "event_id": row.event_id,
@@ -235,7 +243,7 @@ fn show(rows: &[Row], topic: Option<&str>, form: Output) -> String {
             told
         };
         let published: Vec<Value> = rows.iter().map(one).collect();
-        let answer = json!({"version": 1, "topic": topic, "dry_run": topic.is_none(), "messages": published});
+        let answer = json!({"version": 1, "topic": topic, "dry_run": dry_run, "messages": published});
         return format!("{answer}\n");
     }
     let mut table = vec![["MESSAGE", "EVENT", "TYPE", "SAMPLE"].map(str::to_owned).to_vec()];
@@ -245,9 +253,12 @@ fn show(rows: &[Row], topic: Option<&str>, form: Output) -> String {
         vec![message, event, row.event_type.clone(), row.sample.clone()]
     }));
     let distinct = rows.iter().filter_map(|row| row.event_id.as_ref()).collect::<HashSet<_>>().len();
-    let summary = match topic {
-        Some(topic) => format!("{} messages, {distinct} events, published to {topic}\n", rows.len()),
-        None => format!("{} messages; nothing was published (--dry-run)\n", rows.len()),
+    let messages = if rows.len() == 1 { "1 message".to_owned() } else { format!("{} messages", rows.len()) };
+    let to = topic.map(|topic| format!(" to {topic}")).unwrap_or_default();
+    let summary = if dry_run {
+        format!("{messages}; nothing was published{to} (--dry-run)\n")
+    } else {
+        format!("{messages}, {distinct} events, published{to}\n")
     };
     output::table(&table) + &summary
 }
@@ -313,12 +324,12 @@ mod tests {
     fn the_forms_of_the_answer() {
         let rows = prepared("chat.message.dm --keep-time");
 
-        let json: Value = serde_json::from_str(&show(&rows, Some("t"), Output::Json)).unwrap();
+        let json: Value = serde_json::from_str(&show(&rows, Some("t"), false, Output::Json)).unwrap();
         assert_eq!((&json["topic"], &json["dry_run"]), (&json!("t"), &json!(false)));
         assert_eq!(json["messages"][0]["message_id"], "7");
         assert_eq!(json["messages"][0]["type"], "MESSAGE");
-        let table = show(&rows, None, Output::Table);
-        assert!(table.ends_with("1 messages; nothing was published (--dry-run)\n"), "{table}");
+        let table = show(&rows, None, true, Output::Table);
+        assert!(table.ends_with("1 message; nothing was published (--dry-run)\n"), "{table}");
         assert!(list(Output::Table).contains("chat.message.dm"));
         assert!(list(Output::Json).contains("\"chat.message.dm\""));
     }
@@ -330,12 +341,12 @@ mod tests {
         let picked = pick::all(&args.samples, &mut std::io::empty()).unwrap();
         let events = prepare(&args, &picked).unwrap();
 
-        let table = rehearse(&events, Output::Table);
-        let json: Value = serde_json::from_str(&rehearse(&events, Output::Json)).unwrap();
+        let (lines, table) = rehearse(&events, Some("projects/p/topics/t"), Output::Table);
+        let (json, nothing) = rehearse(&events, None, Output::Json);
 
-        let lines: Vec<_> = table.lines().filter(|line| line.starts_with('{')).collect();
-        assert_eq!((lines.len(), json["messages"].as_array().unwrap().len()), (20, 30));
-        assert!(table.ends_with("\nand 10 more; -o json has all\n"), "{table}");
+        let (lines, json): (Vec<_>, Value) = (lines.lines().collect(), serde_json::from_str(&json).unwrap());
+        assert_eq!((lines.len(), json["messages"].as_array().unwrap().len(), nothing.as_str()), (30, 30, ""));
+        assert!(table.ends_with("30 messages; nothing was published to projects/p/topics/t (--dry-run)\n"), "{table}");
         for (line, event) in lines.iter().zip(&events) {
             let raw = sample::parse(line.as_bytes()).unwrap();
             assert_eq!((&raw.data, &raw.attributes), (&event.raw.data, &event.raw.attributes));
@@ -343,6 +354,14 @@ mod tests {
         }
         assert_eq!(json["messages"][0]["message"]["data"]["message"]["text"], "hello");
         assert!(json["messages"][1]["message"]["attributes"]["ce-id"].is_string(), "{json}");
+    }
+
+    #[test]
+    fn control_characters_that_json_allows_are_escaped() {
+        let text = escaped("{\"a\":\"\u{9b}2J\u{7f}ä\"}");
+
+        assert_eq!(text, "{\"a\":\"\\u009b2J\\u007fä\"}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["a"], "\u{9b}2J\u{7f}ä");
     }
 
     #[test]

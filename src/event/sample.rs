@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{Error as _, IgnoredAny},
+};
 use serde_json::{Value, value::RawValue};
 
 use super::RawEvent;
@@ -25,9 +28,23 @@ pub use restamp::restamp;
 /// Why a text is not a sample message.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
+    /// Nothing but blanks.
+    #[error("is empty; give one message, or one on each line")]
+    Empty,
+    /// JSON, but no object.
+    #[error("is {0}; a sample message is a JSON object, alone in its file or one on each line")]
+    NoObject(&'static str),
+    /// An event without a message around it.
+    #[error("is an event without its message; put it under `data`: {{\"data\": …}}")]
+    Bare,
     /// Not JSON, or fields of the wrong kind: the place is in the source.
-    #[error("not a sample message")]
-    Format(#[source] serde_json::Error),
+    #[error("not a sample message{}", .field.as_ref().map(|field| format!(": `{field}`")).unwrap_or_default())]
+    Format {
+        /// The field that is wrong, where it is one.
+        field: Option<String>,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
     /// Both kinds of data at once.
     #[error("has both `data` and `dataBase64`; give one")]
     TwoData,
@@ -37,6 +54,19 @@ pub enum SampleError {
     /// `dataBase64` is not base64.
     #[error("`dataBase64` is not base64")]
     Base64(#[source] base64::DecodeError),
+}
+
+impl From<serde_path_to_error::Error<serde_json::Error>> for SampleError {
+    fn from(error: serde_path_to_error::Error<serde_json::Error>) -> Self {
+        let field = error.path().to_string();
+        Self::Format { field: Some(field).filter(|field| field != "." && field != "?"), source: error.into_inner() }
+    }
+}
+
+impl From<serde_json::Error> for SampleError {
+    fn from(source: serde_json::Error) -> Self {
+        Self::Format { field: None, source }
+    }
 }
 
 #[derive(Deserialize)]
@@ -50,7 +80,7 @@ struct Sample {
     data_base64: Option<String>,
     #[serde(default)]
     message_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "time")]
     publish_time: Option<DateTime<Utc>>,
     #[serde(default)]
     ordering_key: String,
@@ -63,12 +93,52 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box
     Box::deserialize(deserializer).map(Some)
 }
 
-/// Reads one sample message.
+/// A time, or an error that says how to write one.
+fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let wrong = |_| D::Error::custom(format!("{text:?} is no time; write it as 2026-05-04T09:15:30Z (RFC 3339)"));
+    DateTime::parse_from_rfc3339(&text).map(|time| Some(time.to_utc())).map_err(wrong)
+}
+
+/// Reads one sample message. A byte order mark before it is passed over.
 ///
 /// # Errors
 /// The text is not one.
 pub fn parse(text: &[u8]) -> Result<RawEvent, SampleError> {
-    raw(serde_json::from_slice(text).map_err(SampleError::Format)?)
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii();
+    if text.is_empty() {
+        return Err(SampleError::Empty);
+    }
+    if text[0] != b'{'
+        && let Ok(value) = serde_json::from_slice::<Value>(text)
+    {
+        return Err(SampleError::NoObject(kind(&value)));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let sample = serde_path_to_error::deserialize(&mut reader);
+    match sample.map_err(Into::into).and_then(|sample| reader.end().map(|()| sample).map_err(Into::into)) {
+        Ok(sample) => raw(sample),
+        Err(_) if is_bare(text) => Err(SampleError::Bare),
+        Err(error) => Err(error),
+    }
+}
+
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Looks like a Chat event, a CloudEvent or a push envelope, and has no data as a message has it.
+fn is_bare(text: &[u8]) -> bool {
+    let object = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(text).unwrap_or_default();
+    let any = |names: &[&str]| names.iter().any(|name| object.contains_key(*name));
+    any(&["type", "chat", "message", "specversion"]) && !any(&["data", "dataBase64"])
 }
 
 /// Reads a file of sample messages: one, or JSON Lines. Each result comes with its line, 0 for a file that is one
@@ -76,11 +146,13 @@ pub fn parse(text: &[u8]) -> Result<RawEvent, SampleError> {
 #[must_use]
 pub fn parse_all(text: &[u8]) -> Vec<(usize, Result<RawEvent, SampleError>)> {
     let lines = || text.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
-    let complete = |line: &[u8]| serde_json::from_slice::<IgnoredAny>(line).is_ok();
-    if lines().nth(1).is_some() && lines().next().is_some_and(|(line, _)| complete(line)) {
+    // A message over several lines has its braces on lines of their own.
+    let complete = |line: &[u8]| line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok();
+    let whole = parse(text);
+    if whole.is_err() && lines().nth(1).is_some() && lines().any(|(line, _)| complete(line)) {
         lines().map(|(line, number)| (number, parse(line))).collect()
     } else {
-        vec![(0, parse(text))]
+        vec![(0, whole)]
     }
 }
 
@@ -195,7 +267,29 @@ mod tests {
         assert!(matches!(error("{}"), SampleError::NoData));
         assert!(matches!(error(r#"{"data": 1, "dataBase64": ""}"#), SampleError::TwoData));
         assert!(matches!(error(r#"{"dataBase64": "?"}"#), SampleError::Base64(_)));
-        assert!(matches!(error(r#"{"dato": 1}"#), SampleError::Format(cause) if cause.to_string().contains("dato")));
+        let told = |text: &str| format!("{:#}", anyhow::Error::from(error(text)));
+        assert!(told(r#"{"dato": 1, "messageId": ""}"#).contains("unknown field `dato`"));
+        assert!(told(r#"{"data": 1, "messageId": 5}"#).starts_with("not a sample message: `messageId`: invalid type"));
+        assert!(told(r#"{"data": 1, "attributes": {"a": 1}}"#).contains("`attributes.a`: invalid type"));
+        assert!(
+            told(r#"{"data": 1, "publishTime": "soon"}"#).contains("`publishTime`: \"soon\" is no time; write it as 2")
+        );
+        assert!(told(r#"{"data": 1} x"#).contains("trailing characters"));
+        assert!(told("{data}").starts_with("not a sample message: key must be a string"));
+        assert!(told(r#"{"type": "MESSAGE"}"#).starts_with("is an event without its message; put it under `data`"));
+        for (text, kind) in
+            [("[]", "an array"), (r#"[{}, {"type": 1}]"#, "an array"), ("1", "a number"), ("null", "null")]
+        {
+            assert!(told(text).starts_with(&format!("is {kind}; a sample message is a JSON object")), "{text}");
+        }
+        for text in ["", " \n"] {
+            assert!(matches!(error(text), SampleError::Empty));
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over() {
+        assert_eq!(data("\u{feff}{\"data\": 1}\n"), "1");
     }
 
     #[test]
@@ -204,7 +298,11 @@ mod tests {
 
         let lines: Vec<_> = read.iter().map(|(line, result)| (*line, result.is_ok())).collect();
         assert_eq!(lines, [(1, true), (3, false), (4, true)]);
+        let read = parse_all(b"MESSAGE  EVENT\n{\"data\":1}\n");
+        let lines: Vec<_> = read.iter().map(|(line, result)| (*line, result.is_ok())).collect();
+        assert_eq!(lines, [(1, false), (2, true)], "a bad first line, too");
         assert_eq!(parse_all(b"{\n\"data\": 1\n}\n").len(), 1);
+        assert_eq!(parse_all(b"{\n\"data\": {},\n}\n").len(), 1, "one message over several lines, and broken");
         assert!(parse_all(b"")[0].1.is_err());
     }
 

@@ -103,7 +103,7 @@ fn sums(summary: &Summary, unacked: Option<usize>) -> String {
         ("published", summary.published, format!("messages{redelivered}")),
         ("distinct", summary.distinct, "events in them".to_owned()),
         ("handled", summary.handled, "events whose handler did its work, once".to_owned()),
-        ("duplicates", summary.duplicates, "messages suppressed: acked, handler not called".to_owned()),
+        ("duplicates", summary.duplicates, "second messages of an event: acked, handler not called".to_owned()),
         ("retried", summary.retried, "events that failed at first".to_owned()),
         ("quarantined", summary.quarantined, "events put aside, payload kept".to_owned()),
         ("lost", summary.lost, "events neither handled nor put aside".to_owned()),
@@ -114,6 +114,10 @@ fn sums(summary: &Summary, unacked: Option<usize>) -> String {
             summary.skipped,
             "events on top that a rule skipped: acked, handler not called".to_owned(),
         ));
+    }
+    if summary.mismatches > 0 {
+        let about = "messages on top with other content under an event's id: put aside";
+        rows.push(("mismatches", summary.mismatches, about.to_owned()));
     }
     if summary.handled_again > 0 {
         rows.push(("doubled", summary.handled_again, "events handled more than once".to_owned()));

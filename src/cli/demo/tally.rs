@@ -63,7 +63,10 @@ pub(super) struct Summary {
     /// Messages the server delivered twice on purpose.
     #[serde(skip)]
     pub(super) redelivered: usize,
-    /// Events that a rule skipped; they count nowhere else but in `published`.
+    /// Messages with different content under the id of another event: put aside, the event's own end is not theirs.
+    #[serde(skip)]
+    pub(super) mismatches: usize,
+    /// Events that a rule skipped and nothing else came of; they count nowhere else but in `published`.
     #[serde(skip)]
     pub(super) skipped: usize,
     /// Events whose handler succeeded more than once.
@@ -107,12 +110,25 @@ struct Record {
     handled: u32,
     retries: u32,
     quarantined: bool,
-    skipped: bool,
+    /// Messages that were skipped; one event can be skipped in one message and handled in another.
+    skipped: HashSet<String>,
+    /// Messages put aside as another event under this id.
+    mismatches: HashSet<String>,
 }
 
 impl Record {
-    const fn is_settled(&self) -> bool {
-        self.handled > 0 || self.quarantined || self.skipped
+    fn is_settled(&self) -> bool {
+        self.handled > 0 || self.quarantined || self.is_skipped()
+    }
+
+    /// Nothing came of it but that.
+    fn is_skipped(&self) -> bool {
+        self.handled == 0 && !self.quarantined && !self.skipped.is_empty()
+    }
+
+    fn duplicates(&self) -> usize {
+        let aside = |message: &&String| !self.skipped.contains(*message) && !self.mismatches.contains(*message);
+        self.messages.iter().filter(aside).count().saturating_sub(1)
     }
 }
 
@@ -159,18 +175,19 @@ impl Tally {
 
     pub(super) fn summary(&self) -> Summary {
         let state = self.lock();
-        let events = || state.events.values().filter(|record| !record.skipped);
+        let events = || state.events.values().filter(|record| !record.is_skipped());
         let count = |of: fn(&Record) -> bool| events().filter(|record| of(record)).count();
         Summary {
             published: state.published.union(&state.seen).count(),
             distinct: events().count(),
             handled: count(|record| record.handled > 0),
-            duplicates: events().map(|record| record.messages.len().saturating_sub(1)).sum(),
+            duplicates: events().map(Record::duplicates).sum(),
             retried: count(|record| record.retries > 0),
             quarantined: count(|record| record.quarantined && record.handled == 0),
             lost: count(|record| !record.is_settled()),
             redelivered: state.redelivered,
-            skipped: state.events.values().filter(|record| record.skipped).count(),
+            mismatches: events().map(|record| record.mismatches.len()).sum(),
+            skipped: state.events.values().filter(|record| record.is_skipped()).count(),
             handled_again: count(|record| record.handled > 1),
         }
     }
@@ -195,7 +212,7 @@ impl State {
         match what {
             Happening::Taken => None,
             Happening::Skipped => {
-                record.skipped = true;
+                record.skipped.insert(message_id.to_owned());
                 Some(What::Skipped)
             }
             Happening::Handled { attempt } => {
@@ -210,6 +227,10 @@ impl State {
             Happening::Retried { after, .. } => {
                 record.retries += 1;
                 Some(What::Retried(after))
+            }
+            Happening::Quarantined(Reason::Mismatch) => {
+                record.mismatches.insert(message_id.to_owned());
+                Some(What::Quarantined(Reason::Mismatch))
             }
             Happening::Quarantined(_) if record.quarantined => Some(copy),
             Happening::Quarantined(reason) => {
@@ -353,6 +374,35 @@ mod tests {
         assert_eq!(bench.note("a", "1", Happening::Skipped), Some(What::Skipped));
 
         let expected = Summary { published: 1, skipped: 1, ..Summary::default() };
+        assert_eq!(bench.0.summary(), expected);
+        assert!(expected.is_sound());
+    }
+
+    #[test]
+    fn an_event_skipped_in_one_message_and_handled_in_another_is_handled() {
+        for order in [[Happening::Skipped, HANDLED], [HANDLED, Happening::Skipped]] {
+            let bench = Bench::new();
+            for (message, what) in ["1", "2"].into_iter().zip(order) {
+                bench.publish("a", message);
+                bench.note("a", message, what);
+            }
+
+            let expected = Summary { published: 2, distinct: 1, handled: 1, ..Summary::default() };
+            assert_eq!(bench.0.summary(), expected);
+        }
+    }
+
+    #[test]
+    fn different_content_under_one_id_is_put_aside_and_no_duplicate() {
+        let bench = Bench::new();
+        let mismatch = Happening::Quarantined(Reason::Mismatch);
+        for (message, what) in [("1", HANDLED), ("2", mismatch), ("3", Happening::Duplicate)] {
+            bench.publish("a", message);
+            bench.note("a", message, what);
+        }
+
+        let expected =
+            Summary { published: 3, distinct: 1, handled: 1, duplicates: 1, mismatches: 1, ..Summary::default() };
         assert_eq!(bench.0.summary(), expected);
         assert!(expected.is_sound());
     }

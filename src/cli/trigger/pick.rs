@@ -24,9 +24,9 @@ pub(super) fn all(names: &[String], stdin: &mut dyn Read) -> Result<Vec<Picked>,
         }
         let text = if name == "-" {
             let mut text = Vec::new();
-            stdin.read_to_end(&mut text).map(|_| text).map_err(|error| not_found(format!("stdin: {error}")))?
+            stdin.read_to_end(&mut text).map(|_| text).map_err(|error| unread(format!("stdin: {error}")))?
         } else if Path::new(name).exists() {
-            fs::read(name).map_err(|error| not_found(format!("{name}: {error}")))?
+            fs::read(name).map_err(|error| unread(format!("{name}: {error}")))?
         } else {
             let close = sample::built_in().iter().find(|known| strsim::jaro_winkler(known.name, name) > 0.9);
             let hint = close.map(|known| format!("did you mean {}? ", known.name)).unwrap_or_default();
@@ -38,13 +38,16 @@ pub(super) fn all(names: &[String], stdin: &mut dyn Read) -> Result<Vec<Picked>,
             match message {
                 Ok(raw) => picked.push(Picked { name: place, raw }),
                 Err(error) => {
-                    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-                    return Err(Failure::usage(format!("{place}: {error}{cause}")));
+                    return Err(Failure::usage(format!("{place}: {:#}", anyhow::Error::from(error))));
                 }
             }
         }
     }
     Ok(picked)
+}
+
+fn unread(message: String) -> Failure {
+    Failure::new(Exit::Failed, "failed", message)
 }
 
 fn not_found(message: String) -> Failure {
@@ -77,6 +80,13 @@ mod tests {
 
         assert_eq!(failure.exit, Exit::NotFound);
         assert!(failure.hint.starts_with("did you mean chat.message?"), "{}", failure.hint);
+    }
+
+    #[test]
+    fn what_is_there_and_can_not_be_read_is_no_missing_sample() {
+        let failure = pick(env!("CARGO_MANIFEST_DIR"), "").unwrap_err();
+
+        assert_eq!((failure.exit, failure.code), (Exit::Failed, "failed"));
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Config {
 }
 
 /// Lenient: the server knows its rules; this only keeps a typing error from becoming another resource.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.~+%:".contains(c))
 }
 

@@ -11,6 +11,7 @@ use tokio::time;
 
 use super::{
     Clients, Config,
+    config::is_name,
     reason::{Failure, Reason},
     request_error::RequestError,
 };
@@ -39,8 +40,8 @@ impl Topic {
     async fn find(config: &Config, name: Option<&str>, create: bool) -> Result<Self, RequestError> {
         let clients = Clients::new(config.endpoint()?, config.credentials_file.clone());
         let name = match name {
-            Some(name) => Some(full_name(config, name)?),
-            None if create => Some(full_name(config, &default_topic(config)?)?),
+            Some(name) => Some(Self::full_name(config, name)?),
+            None if create => Some(Self::full_name(config, &default_topic(config)?)?),
             None => None,
         };
         let name = match name {
@@ -55,6 +56,24 @@ impl Topic {
         must_exist(&clients, &name).await?;
         let publisher = clients.publisher(&name).await?;
         Ok(Self { name, publisher })
+    }
+
+    /// The full name of the topic called `name`: an id in the configured project, or a full name.
+    ///
+    /// # Errors
+    /// It is neither, or no project is configured.
+    pub fn full_name(config: &Config, name: &str) -> Result<String, RequestError> {
+        let parts: Vec<&str> = name.split('/').collect();
+        let (project, id) = match parts[..] {
+            ["projects", project, "topics", id] => (project.to_owned(), id),
+            [id] => (project(config)?, id),
+            _ => ("".to_owned(), name),
+        };
+        if !is_name(&project) || !is_name(id) {
+            let message = format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>");
+            return Err(RequestError::Unclear(message));
+        }
+        Ok(format!("projects/{project}/topics/{id}"))
     }
 
     /// Its full name.
@@ -91,15 +110,6 @@ fn rpc<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
         return Some(source);
     }
     error.downcast_ref::<Error>().or_else(|| error.source().and_then(rpc))
-}
-
-fn full_name(config: &Config, name: &str) -> Result<String, RequestError> {
-    let parts: Vec<&str> = name.split('/').collect();
-    match parts[..] {
-        ["projects", project, "topics", id] if !project.is_empty() && !id.is_empty() => Ok(name.to_owned()),
-        [id] if !id.is_empty() => Ok(format!("projects/{}/topics/{id}", project(config)?)),
-        _ => Err(RequestError::Unclear(format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>"))),
-    }
 }
 
 fn project(config: &Config) -> Result<String, RequestError> {
