@@ -382,6 +382,55 @@ mod tests {
         assert!(mismatch.contains("different fingerprints: both are skipped by a built-in rule"), "{mismatch}");
     }
 
+    #[test]
+    fn where_only_the_message_id_differs_it_is_said_what_else_does_and_does_not_count() {
+        let text = std::fs::read_to_string(fixture("38-classic-app-home")).unwrap();
+        let mut sample: Value = serde_json::from_str(&text).unwrap();
+        let mut told = |message_id: &str, foo: bool| {
+            sample["messageId"] = message_id.into();
+            if foo {
+                sample["data"]["space"]["foo"] = 1.into();
+            }
+            inspect_with(&[&fixture("38-classic-app-home"), "-"], &sample.to_string()).1
+        };
+
+        let same = told("8", false);
+        assert!(same.contains("\nNothing in the payloads tells these two apart.\n"), "{same}");
+        let unknown = told("", false);
+        assert!(unknown.contains("(no message id; payload of "), "{unknown}");
+        assert!(unknown.contains(" One of them has no message id.\n"), "{unknown}");
+        let other = told("8", true);
+        assert!(!other.contains("Nothing in the payloads"), "{other}");
+        let names =
+            "No part of the id but the message id differs. The payloads differ where it does not count: space.foo.";
+        assert!(other.contains(names), "{other}");
+
+        let anonymous = "{\"data\":{\"type\":\"APP_HOME\"}}\n{\"data\":{\"type\":\"APP_HOME\",\"a\":1}}\n";
+        let (_, out, _) = inspect_with(&["-"], anonymous);
+        assert!(out.contains("\nNeither has a message id, so the payload stands in for it: "), "{out}");
+        assert!(!out.contains("the transport's"), "{out}");
+    }
+
+    #[test]
+    fn why_messages_are_no_events_is_listed() {
+        let lines = "{\"data\":{\"a\":\"private\"}}\n{\"data\":\"private\"}\n";
+
+        let (_, out, _) = inspect_with(&["-"], lines);
+        let listed = "\nNo Chat events (OPAQUE):\n  -:1: a JSON object without type\n  -:2: not JSON: expected value at line 1 column 1\n";
+        assert!(out.contains(listed) && !out.contains("private"), "{out}");
+
+        let (_, out, _) = inspect_with(&["-o", "json", "-", &fixture("01-classic-message-dm")], "{\"data\":[]}");
+        let told: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            (&told[0]["no_event"], &told[1]["no_event"]),
+            (&"JSON, but an array and no object".into(), &Value::Null)
+        );
+
+        let (_, out, _) = inspect_with(&["-"], &"{\"data\":\"x\"}\n".repeat(23));
+        assert!(out.contains("\n  -:20: not JSON") && out.contains("\n  and 3 more\n"), "{out}");
+        assert!(!out.contains("\n  -:21: not JSON"), "{out}");
+    }
+
     /// Copies of one CloudEvent about a message: equal ids, and what each line changes.
     fn created(changes: &[&[(&str, &str)]]) -> String {
         let text = std::fs::read_to_string(fixture("57-ce-message-created")).unwrap();

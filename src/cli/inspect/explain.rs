@@ -7,7 +7,7 @@ use super::{
     counted,
     fate::Fate,
 };
-use crate::event::{Basis, Comparison, Event, EventId, Fingerprint, Listed, Other, Part, Why, compare};
+use crate::event::{Basis, Beside, Comparison, Event, EventId, Fingerprint, Listed, Other, Part, Why, beside, compare};
 
 /// Events kept for comparison, and bytes of theirs; what comes on top is listed, not compared.
 const MOST_EVENTS: usize = 1_000;
@@ -264,26 +264,42 @@ fn two_events(a: &Group, b: &Group) -> String {
         text += &format!("and {} more\n", parts.more);
     }
     if parts.shown.iter().all(|part| part.field == "x") {
-        text += by_transport(first.basis);
+        text += &by_transport(first, second);
     }
     text
 }
 
 /// Where only the transport tells two events apart.
-const fn by_transport(basis: Basis) -> &'static str {
-    match basis {
-        Basis::IxTransport => {
-            "Nothing in the payloads tells these two apart: they carry no event time and nothing else of their own, so \
-             the id rests on the\ntransport's message id (ix-transport). Published twice, one such event counts as two.\n"
+fn by_transport(first: &Event, second: &Event) -> String {
+    let Beside { payload, message_ids } = beside(first, second);
+    let apart = match first.basis {
+        _ if message_ids == [false, false] => {
+            return "Neither has a message id, so the payload stands in for it: any difference in its bytes makes another \
+                    event.\n"
+                .to_owned();
         }
-        Basis::Opaque => {
-            "The payloads are the same, but no Chat events: only the transport's message id tells them apart, so each \
-             publish counts as\nan event of its own.\n"
+        Basis::IxTransport | Basis::CePartial if !payload.is_empty() => {
+            let mut names: Vec<_> = payload.shown.iter().map(|other| printable(&other.name)).collect();
+            names.extend((payload.more > 0).then(|| format!("and {} more", payload.more)));
+            format!(
+                "No part of the id but the message id differs. The payloads differ where it does not count: {}.\n",
+                names.join(", ")
+            )
         }
-        Basis::CePartial => {
-            "Nothing in these CloudEvents tells them apart: id, source or time is missing, so the id rests on the \
-             transport's message id\n(ce-partial). Published twice, one such event counts as two.\n"
-        }
-        Basis::IxTime | Basis::IxMessage | Basis::CeSpaceEvent | Basis::CeSourceId => "",
-    }
+        Basis::IxTransport => "Nothing in the payloads tells these two apart.\n".to_owned(),
+        Basis::CePartial => "Nothing in these CloudEvents tells them apart.\n".to_owned(),
+        Basis::Opaque => "The payloads are the same, but no Chat events.\n".to_owned(),
+        Basis::IxTime | Basis::IxMessage | Basis::CeSpaceEvent | Basis::CeSourceId => return String::new(),
+    };
+    let rests = match first.basis {
+        Basis::IxTransport => "They carry no event time and nothing else of their own",
+        Basis::CePartial => "Id or source is missing, and the time",
+        _ => "Nothing of theirs is an id",
+    };
+    let one = if message_ids == [true, true] { "" } else { " One of them has no message id." };
+    let basis = first.basis.as_str();
+    format!(
+        "{apart}{rests}, so the id rests on the transport's message id ({basis}).{one}\n\
+             Published twice, one such event counts as two.\n"
+    )
 }

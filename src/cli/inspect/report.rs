@@ -13,8 +13,11 @@ use super::{
 };
 use crate::{
     claim::Key,
-    event::{Event, Shape, behind},
+    event::{Event, Shape, behind, why_opaque},
 };
+
+/// Messages for which it is said why they are no events.
+const MOST_OPAQUE: usize = 20;
 
 /// Shows messages one by one; the table, and why they are one event or several, at the end.
 pub(super) struct Report<'a> {
@@ -22,13 +25,22 @@ pub(super) struct Report<'a> {
     scope: &'a str,
     fates: Fates,
     rows: Vec<Vec<String>>,
+    /// Why messages are no events, and how many more there are.
+    opaque: (Vec<String>, usize),
     explanation: Explanation,
 }
 
 impl<'a> Report<'a> {
     pub(super) fn new(form: Form, origin: &str, scope: &'a str, fates: Fates) -> Self {
         let header = [origin, "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME", "FATE"].map(str::to_owned);
-        Self { form, scope, fates, rows: vec![header.to_vec()], explanation: Explanation::default() }
+        Self {
+            form,
+            scope,
+            fates,
+            rows: vec![header.to_vec()],
+            opaque: (Vec::new(), 0),
+            explanation: Explanation::default(),
+        }
     }
 
     fn json(&mut self, label: &str, event: &Event) -> Value {
@@ -69,6 +81,7 @@ impl<'a> Report<'a> {
             "fields": fields,
             "behind": behind,
             "fate": fate.as_str(),
+            "no_event": why_opaque(event),
             "same_id_as": same_id_as,
             "differs": differs,
         })
@@ -97,6 +110,12 @@ impl Sink for Report<'_> {
                     fate.cell(),
                 ]);
                 self.explanation.take(label, event, fate);
+                match why_opaque(event) {
+                    Some(why) if self.opaque.0.len() < MOST_OPAQUE => {
+                        self.opaque.0.push(format!("  {}: {why}\n", printable(label)));
+                    }
+                    why => self.opaque.1 += usize::from(why.is_some()),
+                }
                 Ok(())
             }
         }
@@ -105,6 +124,12 @@ impl Sink for Report<'_> {
     fn finish(self: Box<Self>, out: &mut dyn Write) -> io::Result<()> {
         if self.rows.len() > 1 {
             write!(out, "{}", table(&self.rows))?;
+        }
+        if let (true, (lines, more)) = (!self.opaque.0.is_empty(), &self.opaque) {
+            write!(out, "\nNo Chat events (OPAQUE):\n{}", lines.concat())?;
+            if *more > 0 {
+                writeln!(out, "  and {more} more")?;
+            }
         }
         if self.form == Form::Table { write!(out, "{}", self.explanation.text()) } else { Ok(()) }
     }
