@@ -205,6 +205,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::rule::{Action, Rule};
 
     const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/events");
 
@@ -515,8 +516,8 @@ mod tests {
 
     #[test]
     fn the_rules_of_a_configuration_judge_files_too() {
-        let mut config = Config::default();
-        config.rule = vec![crate::rule::Rule { action: crate::rule::Action::Quarantine, ..Default::default() }];
+        let rule = Rule { action: Action::Quarantine, ..Rule::default() };
+        let config = Config { rule: vec![rule], ..Config::default() };
 
         let (_, table, _) = inspect_by(&config, &["-"], &created(&[&[], &[]]));
 
