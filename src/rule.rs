@@ -238,12 +238,6 @@ pub fn built_in(events: &crate::event::Config) -> Vec<(&'static str, Rule)> {
     .collect()
 }
 
-/// The name of the built-in rule that matches an event.
-#[must_use]
-pub fn built_in_for(events: &crate::event::Config, event: &Event) -> Option<&'static str> {
-    built_in(events).into_iter().find(|(_, rule)| rule.matches.matches(event)).map(|(name, _)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -5,8 +5,11 @@
 
 mod identity;
 mod ignored;
+mod opaque;
 mod readable;
 mod walk;
+
+use std::collections::BTreeMap;
 
 use super::{
     Event, Shape,
@@ -127,6 +130,30 @@ pub fn compare(first: &Event, second: &Event) -> Comparison {
     }
 }
 
+/// What two events with different ids differ in beside the parts of their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// What differs in their payloads. The reasons are those for which copies may, or may not, differ in it.
+    pub payload: Listed<Other>,
+    /// True for the first and the second when a message id is known.
+    pub message_ids: [bool; 2],
+}
+
+/// What two events with different ids differ in where only the transport tells them apart.
+#[must_use]
+pub fn beside(first: &Event, second: &Event) -> Beside {
+    let (a, b) = (Opened::new(first), Opened::new(second));
+    let (a, b) = (a.side(), b.side());
+    let message_ids = [!a.message_id.is_empty(), !b.message_id.is_empty()];
+    Beside { payload: ignored::of_payload(&a, &b), message_ids }
+}
+
+/// Why a message is no Chat event, without anything of its text; `None` for one that is.
+#[must_use]
+pub fn why_opaque(event: &Event) -> Option<String> {
+    (event.shape == Shape::Opaque).then(|| opaque::reason(&Opened::new(event).unwrapped))
+}
+
 /// The readable values behind the digest `a` of an event: what was pressed and what was entered.
 #[must_use]
 pub fn behind(event: &Event) -> Listed<Part> {
@@ -148,6 +175,7 @@ struct Opened<'e> {
 struct Side<'o> {
     event: &'o Event,
     unwrapped: &'o Unwrapped,
+    attributes: &'o BTreeMap<String, String>,
     message_id: &'o str,
     recognised: Recognised<'o>,
 }
@@ -160,7 +188,7 @@ impl<'e> Opened<'e> {
     fn side(&self) -> Side<'_> {
         let (attributes, message_id) = facts(&self.event.raw, &self.unwrapped);
         let recognised = recognise(attributes, &self.unwrapped);
-        Side { event: self.event, unwrapped: &self.unwrapped, message_id, recognised }
+        Side { event: self.event, unwrapped: &self.unwrapped, attributes, message_id, recognised }
     }
 }
 

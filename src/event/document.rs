@@ -229,6 +229,21 @@ fn read(text: &[u8]) -> Option<(String, Vec<Node>)> {
     Some((unescaped, nodes))
 }
 
+/// Why a text is not JSON: what is wrong, where, and nothing of the text; `None` when it is.
+pub(super) fn problem(text: &[u8]) -> Option<String> {
+    if text.len() > MAX_BYTES {
+        return Some(format!("longer than {MAX_BYTES} bytes"));
+    }
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => return Some(format!("no UTF-8 after {} bytes", error.valid_up_to())),
+    };
+    let (mut unescaped, mut nodes) = (String::new(), Vec::new());
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let parsed = Tape { text, unescaped: &mut unescaped, nodes: &mut nodes }.deserialize(&mut parser);
+    parsed.and_then(|()| parser.end()).err().map(|error| error.to_string())
+}
+
 /// Takes what the parser finds onto the tape.
 struct Tape<'t> {
     text: &'t str,

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     super::output::{printable, table},
-    fate::{Fate, Fates},
+    counted,
+    fate::Fate,
 };
-use crate::event::{Basis, Comparison, Event, EventId, Listed, Other, Part, Why, compare};
+use crate::event::{Basis, Beside, Comparison, Event, EventId, Fingerprint, Listed, Other, Part, Why, beside, compare};
 
 /// Events kept for comparison, and bytes of theirs; what comes on top is listed, not compared.
 const MOST_EVENTS: usize = 1_000;
@@ -27,56 +28,68 @@ pub(super) struct Explanation {
 /// The messages with one id.
 struct Group {
     id: EventId,
+    /// Of the first message.
     label: String,
-    /// `None` when too many were kept already.
-    first: Option<Event>,
+    fate: Fate,
+    base: Base,
     copies: Vec<Copy>,
     /// Copies that are not listed.
     more: usize,
+    /// Some message has another fate than the first.
+    mixed: bool,
+    /// Some message has other content than the one it was held against.
+    differs: bool,
+    /// Some message is acked as a copy.
+    copied: bool,
+}
+
+/// What later messages of an id are held against: the one that holds its claim, the first until there is one.
+struct Base {
+    label: String,
+    fingerprint: Fingerprint,
+    /// `None` when too many were kept already.
+    event: Option<Event>,
 }
 
 /// A message with the id of one before it.
 pub(super) struct Copy {
     label: String,
+    fate: Fate,
+    /// What it was held against.
+    pub(super) against: String,
     /// The fingerprints are equal too.
-    pub(super) is_true: bool,
+    is_true: bool,
     same_bytes: bool,
-    /// What differs from the first; `None` when that was not kept.
+    /// What differs; `None` when what it was held against was not kept.
     pub(super) others: Option<Listed<Other>>,
 }
 
 impl Explanation {
-    /// Takes a message. When one with its id was there: where, and how this one differs.
-    pub(super) fn take(&mut self, label: &str, event: &Event) -> Option<(&str, &Copy)> {
+    /// Takes a message. When one with its id was there: how this one differs.
+    pub(super) fn take(&mut self, label: &str, event: &Event, fate: Fate) -> Option<&Copy> {
         self.messages += 1;
-        let Some(place) = self.places.get(&event.id) else {
-            let fits = self.kept < MOST_EVENTS && self.kept_bytes + event.raw.data.len() <= MOST_BYTES;
-            if fits {
-                self.kept += 1;
-                self.kept_bytes += event.raw.data.len();
-            }
+        let Some(place) = self.places.get(&event.id).copied() else {
+            let base = self.keep(label, event);
             self.places.insert(event.id.clone(), self.groups.len());
-            let first = fits.then(|| event.clone());
-            self.groups.push(Group {
-                id: event.id.clone(),
-                label: label.to_owned(),
-                first,
-                copies: Vec::new(),
-                more: 0,
-            });
+            self.groups.push(Group::new(label, event, fate, base));
             return None;
         };
-        let group = self.groups.get_mut(*place)?;
-        if group.copies.len() > MOST_COPIES {
-            group.copies.pop();
-            group.more += 1;
+        let rebased = if fate.claims() { Some(self.keep(label, event)) } else { None };
+        self.groups.get_mut(place)?.take(label, event, fate, rebased)
+    }
+
+    /// The event is kept when there is room.
+    fn keep(&mut self, label: &str, event: &Event) -> Base {
+        let fits = self.kept < MOST_EVENTS && self.kept_bytes + event.raw.data.len() <= MOST_BYTES;
+        if fits {
+            self.kept += 1;
+            self.kept_bytes += event.raw.data.len();
         }
-        group.copies.push(Copy::new(label, group.first.as_ref(), event));
-        group.copies.last().map(|copy| (&*group.label, copy))
+        Base { label: label.to_owned(), fingerprint: event.fingerprint, event: fits.then(|| event.clone()) }
     }
 
     /// All of it, for people; nothing for a single message.
-    pub(super) fn text(&self, fates: &Fates) -> String {
+    pub(super) fn text(&self) -> String {
         if self.messages < 2 {
             return String::new();
         }
@@ -84,8 +97,11 @@ impl Explanation {
         if self.messages > 2 {
             text += &format!("\n{} messages, {}.\n", self.messages, counted(self.groups.len(), "event"));
         }
+        let mut unless = " (unless it is older than claims.retention allows)";
         for group in self.groups.iter().filter(|group| !group.copies.is_empty()) {
-            text += &group.text(fates);
+            text += &group.text(unless);
+            // Once is enough.
+            unless = if group.fate == Fate::Handled { "" } else { unless };
         }
         let pairs = self.neighbours();
         for (a, b) in &pairs {
@@ -94,7 +110,7 @@ impl Explanation {
         if self.types().len() > 1 && (self.groups.len() > 2 || pairs.is_empty()) {
             text += "\nEvents of different types are never one event.\n";
         }
-        let left = self.groups.iter().filter(|group| group.first.is_none()).count();
+        let left = self.groups.iter().filter(|group| group.base.event.is_none()).count();
         if left > 0 {
             text += &format!("\n{} not compared with others: these are too many.\n", counted(left, "event"));
         }
@@ -109,7 +125,7 @@ impl Explanation {
         let mut last: HashMap<&str, &Group> = HashMap::new();
         let mut pairs = Vec::new();
         for group in &self.groups {
-            let Some(first) = &group.first else { continue };
+            let Some(first) = &group.base.event else { continue };
             if let Some(before) = last.insert(&first.event_type, group) {
                 pairs.push((before, group));
             }
@@ -118,35 +134,37 @@ impl Explanation {
     }
 
     fn types(&self) -> BTreeSet<&str> {
-        self.groups.iter().filter_map(|group| Some(&*group.first.as_ref()?.event_type)).collect()
+        self.groups.iter().filter_map(|group| Some(&*group.base.event.as_ref()?.event_type)).collect()
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 impl Copy {
-    fn new(label: &str, first: Option<&Event>, event: &Event) -> Self {
-        let others = first.and_then(|first| match compare(first, event) {
+    fn new(label: &str, base: &Base, event: &Event, fate: Fate) -> Self {
+        let others = base.event.as_ref().and_then(|base| match compare(base, event) {
             Comparison::One(others) => Some(others),
             Comparison::Two(_) => None,
         });
-        let is_true = first.is_none_or(|first| first.fingerprint == event.fingerprint);
-        let same_bytes = first.is_some_and(|first| first.raw.data == event.raw.data);
-        Self { label: label.to_owned(), is_true, same_bytes, others }
+        let is_true = base.fingerprint == event.fingerprint;
+        let same_bytes = base.event.as_ref().is_some_and(|base| base.raw.data == event.raw.data);
+        Self { label: label.to_owned(), fate, against: base.label.clone(), is_true, same_bytes, others }
     }
 
-    fn text(&self, is_skipped: bool) -> String {
-        let Some(others) = &self.others else { return format!("  {}: not compared\n", printable(&self.label)) };
-        let verdict = match (self.is_true, self.same_bytes, others.is_empty()) {
-            (false, ..) if is_skipped => "one id, but different content",
-            (false, ..) => "one id, but different content: it goes to quarantine as a mismatch",
-            (true, _, true) => "a copy; nothing differs",
-            (true, true, false) => "a copy, with the same payload; what differs is no part of the id",
-            (true, false, false) => "a copy; what differs is no part of the id",
+    fn text(&self, group: &Group) -> String {
+        let mut text = format!("  {}: {}", printable(&self.label), self.verdict());
+        text += &match self.fate {
+            Fate::Mismatch => ": it goes to quarantine as a mismatch".to_owned(),
+            Fate::Copy => String::new(),
+            Fate::Skipped(_) if !group.mixed => String::new(),
+            Fate::Skipped(_) => format!("; {}, it makes no claim", self.fate.words()),
+            Fate::Handled | Fate::Quarantined(_) | Fate::Undecodable => {
+                format!("; {}, as the first that claims the id", self.fate.words())
+            }
         };
-        let mut text = format!("  {}: {verdict}\n", printable(&self.label));
+        if self.against != group.label {
+            text += &format!(" (held against {})", printable(&self.against));
+        }
+        text.push('\n');
+        let Some(others) = &self.others else { return text };
         let mut rest = &others.shown[..];
         while let Some(first) = rest.first() {
             let (these, others) = rest.split_at(rest.iter().take_while(|other| other.why == first.why).count());
@@ -158,6 +176,16 @@ impl Copy {
             text += &format!("    and {} more\n", others.more);
         }
         text
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (&self.others, self.is_true, self.same_bytes) {
+            (_, false, _) => "one id, but different content",
+            (None, ..) => "not compared",
+            (Some(others), ..) if others.is_empty() => "a copy; nothing differs",
+            (_, _, true) => "a copy, with the same payload; what differs is no part of the id",
+            (_, _, false) => "a copy; what differs is no part of the id",
+        }
     }
 }
 
@@ -175,23 +203,46 @@ const fn reason(why: Why) -> &'static str {
 }
 
 impl Group {
-    fn text(&self, fates: &Fates) -> String {
-        let copies = self.copies.iter().filter(|copy| copy.is_true).count();
-        let fate = self.first.as_ref().map(|first| fates.of(first));
-        let then = match fate {
-            None => String::new(),
-            Some(skipped @ Fate::Skipped(_)) => format!(" Each message is {}.", skipped.words()),
-            Some(fate) if copies > 0 => {
-                format!(" The first message is {}; copies are acked, no handler is called for them.", fate.words())
+    fn new(label: &str, event: &Event, fate: Fate, base: Base) -> Self {
+        let (id, label) = (event.id.clone(), label.to_owned());
+        Self { id, label, fate, base, copies: Vec::new(), more: 0, mixed: false, differs: false, copied: false }
+    }
+
+    /// Takes a later message; from `rebased` on the next ones are held against this one.
+    fn take(&mut self, label: &str, event: &Event, fate: Fate, rebased: Option<Base>) -> Option<&Copy> {
+        if self.copies.len() > MOST_COPIES {
+            self.copies.pop();
+            self.more += 1;
+        }
+        let copy = Copy::new(label, &self.base, event, fate);
+        self.mixed |= fate != self.fate;
+        self.differs |= !copy.is_true;
+        self.copied |= fate == Fate::Copy;
+        if let Some(base) = rebased {
+            self.base = base;
+        }
+        self.copies.push(copy);
+        self.copies.last()
+    }
+
+    /// `unless` stands behind "handled".
+    fn text(&self, unless: &str) -> String {
+        let fate = self.fate.words();
+        let then = match self.fate {
+            Fate::Skipped(_) if self.mixed => "A message that is skipped makes no claim and leaves the id free.".into(),
+            Fate::Skipped(_) => format!("Each message is {fate}."),
+            _ => {
+                let unless = if self.fate == Fate::Handled { unless } else { "" };
+                let copies = if self.copied { "; copies are acked, no handler is called for them" } else { "" };
+                format!("The first message is {fate}{unless}{copies}.")
             }
-            Some(fate) => format!(" The first message is {}.", fate.words()),
         };
-        let about = if copies == 0 { "One id, but different content" } else { "One event" };
+        let about = if self.differs { "One id, but different content" } else { "One event" };
         let messages = counted(self.copies.len() + self.more + 1, "message");
-        let mut text = format!("\n{about}: {messages} have the id {}.{then}\n", self.id);
-        text += &format!("  {}: the first\n", printable(&self.label));
-        let is_skipped = matches!(fate, Some(Fate::Skipped(_)));
-        text.extend(self.copies.iter().map(|copy| copy.text(is_skipped)));
+        let mut text = format!("\n{about}: {messages} have the id {}. {then}\n", self.id);
+        let first = if self.mixed && !self.fate.claims() { format!(", {fate}") } else { String::new() };
+        text += &format!("  {}: the first{first}\n", printable(&self.label));
+        text.extend(self.copies.iter().map(|copy| copy.text(self)));
         if self.more > 0 {
             text += &format!("  and {} more\n", self.more);
         }
@@ -200,10 +251,10 @@ impl Group {
 }
 
 fn two_events(a: &Group, b: &Group) -> String {
-    let (Some(first), Some(second)) = (&a.first, &b.first) else { return String::new() };
+    let (Some(first), Some(second)) = (&a.base.event, &b.base.event) else { return String::new() };
     let Comparison::Two(parts) = compare(first, second) else { return String::new() };
     let of = if first.event_type == second.event_type { format!(" ({})", first.event_type) } else { String::new() };
-    let mut rows = vec![vec![String::new(), String::new(), a.label.clone(), b.label.clone()]];
+    let mut rows = vec![vec![String::new(), String::new(), a.base.label.clone(), b.base.label.clone()]];
     rows.extend(parts.shown.iter().map(|part| {
         let Part { field, name, first, second } = part.clone();
         vec![field, name, first, second]
@@ -213,26 +264,42 @@ fn two_events(a: &Group, b: &Group) -> String {
         text += &format!("and {} more\n", parts.more);
     }
     if parts.shown.iter().all(|part| part.field == "x") {
-        text += by_transport(first.basis);
+        text += &by_transport(first, second);
     }
     text
 }
 
 /// Where only the transport tells two events apart.
-const fn by_transport(basis: Basis) -> &'static str {
-    match basis {
-        Basis::IxTransport => {
-            "Nothing in the payloads tells these two apart: they carry no event time and nothing else of their own, so \
-             the id rests on the\ntransport's message id (ix-transport). Published twice, one such event counts as two.\n"
+fn by_transport(first: &Event, second: &Event) -> String {
+    let Beside { payload, message_ids } = beside(first, second);
+    let apart = match first.basis {
+        _ if message_ids == [false, false] => {
+            return "Neither has a message id, so the payload stands in for it: any difference in its bytes makes another \
+                    event.\n"
+                .to_owned();
         }
-        Basis::Opaque => {
-            "The payloads are the same, but no Chat events: only the transport's message id tells them apart, so each \
-             publish counts as\nan event of its own.\n"
+        Basis::IxTransport | Basis::CePartial if !payload.is_empty() => {
+            let mut names: Vec<_> = payload.shown.iter().map(|other| printable(&other.name)).collect();
+            names.extend((payload.more > 0).then(|| format!("and {} more", payload.more)));
+            format!(
+                "No part of the id but the message id differs. The payloads differ where it does not count: {}.\n",
+                names.join(", ")
+            )
         }
-        Basis::CePartial => {
-            "Nothing in these CloudEvents tells them apart: id, source or time is missing, so the id rests on the \
-             transport's message id\n(ce-partial). Published twice, one such event counts as two.\n"
-        }
-        Basis::IxTime | Basis::IxMessage | Basis::CeSpaceEvent | Basis::CeSourceId => "",
-    }
+        Basis::IxTransport => "Nothing in the payloads tells these two apart.\n".to_owned(),
+        Basis::CePartial => "Nothing in these CloudEvents tells them apart.\n".to_owned(),
+        Basis::Opaque => "The payloads are the same, but no Chat events.\n".to_owned(),
+        Basis::IxTime | Basis::IxMessage | Basis::CeSpaceEvent | Basis::CeSourceId => return String::new(),
+    };
+    let rests = match first.basis {
+        Basis::IxTransport => "They carry no event time and nothing else of their own",
+        Basis::CePartial => "Id or source is missing, and the time",
+        _ => "Nothing of theirs is an id",
+    };
+    let one = if message_ids == [true, true] { "" } else { " One of them has no message id." };
+    let basis = first.basis.as_str();
+    format!(
+        "{apart}{rests}, so the id rests on the transport's message id ({basis}).{one}\n\
+             Published twice, one such event counts as two.\n"
+    )
 }

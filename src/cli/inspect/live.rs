@@ -1,8 +1,8 @@
 //! Messages of a subscription, looked at and given back.
 
-use std::{io::Write, sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc};
 
-use super::{super::output::printable, Args, Sink, fate::Fates, sink};
+use super::{super::output::printable, Args, Sink, counted, fate::Fates, sink};
 use crate::{
     cli::{Exit, Failure, Settings, Signals},
     config::{self, Profile},
@@ -53,7 +53,7 @@ async fn peek(
     let mut sink = sink(args, "MESSAGE", scope.map_or("", String::as_str), Fates::new(config));
 
     // Whatever goes wrong from here on, what was read goes back.
-    let shown = show(&mut peek, args.wait, &mut *sink, shutdown, out).await;
+    let shown = show(&mut peek, args, &mut *sink, shutdown, out).await;
     let max_attempts = peek.max_attempts();
     let back = peek.close().await;
     let finished = sink.finish(out).and_then(|()| out.flush());
@@ -66,7 +66,7 @@ async fn peek(
 
 async fn show(
     peek: &mut Peek,
-    wait: Duration,
+    args: &Args,
     sink: &mut (dyn Sink + '_),
     shutdown: &Shutdown,
     out: &mut dyn Write,
@@ -75,18 +75,18 @@ async fn show(
         let next = tokio::select! {
             biased;
             () = shutdown.stopping() => return Ok(()),
-            next = peek.next(wait) => next.map_err(explain)?,
+            next = peek.next(args.wait) => next.map_err(explain)?,
         };
         let Some(raw) = next else { return Ok(()) };
         let event = event::decode(&Arc::new(raw));
-        sink.take(&event.raw.message_id, &event, out)?;
+        sink.take(&args.label(&event.raw.message_id), &event, out)?;
     }
 }
 
 /// What it cost.
 fn tell(back: GivenBack, subscription: &str, max_attempts: Option<u32>) -> String {
     let GivenBack { read, beyond, confirmed } = back;
-    let messages = |count| if count == 1 { "1 message".to_owned() } else { format!("{count} messages") };
+    let messages = |count| counted(count, "message");
     let mut text = if read == 0 {
         format!("No message of {subscription} was read.\n")
     } else {

@@ -13,8 +13,11 @@ use super::{
 };
 use crate::{
     claim::Key,
-    event::{Event, Shape, behind},
+    event::{Event, Shape, behind, why_opaque},
 };
+
+/// Messages for which it is said why they are no events.
+const MOST_OPAQUE: usize = 20;
 
 /// Shows messages one by one; the table, and why they are one event or several, at the end.
 pub(super) struct Report<'a> {
@@ -22,19 +25,29 @@ pub(super) struct Report<'a> {
     scope: &'a str,
     fates: Fates,
     rows: Vec<Vec<String>>,
+    /// Why messages are no events, and how many more there are.
+    opaque: (Vec<String>, usize),
     explanation: Explanation,
 }
 
 impl<'a> Report<'a> {
     pub(super) fn new(form: Form, origin: &str, scope: &'a str, fates: Fates) -> Self {
-        let header = [origin, "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME"].map(str::to_owned);
-        Self { form, scope, fates, rows: vec![header.to_vec()], explanation: Explanation::default() }
+        let header = [origin, "ID", "BASIS", "TYPE", "SPACE", "USER", "TIME", "FATE"].map(str::to_owned);
+        Self {
+            form,
+            scope,
+            fates,
+            rows: vec![header.to_vec()],
+            opaque: (Vec::new(), 0),
+            explanation: Explanation::default(),
+        }
     }
 
     fn json(&mut self, label: &str, event: &Event) -> Value {
-        let seen = self.explanation.take(label, event);
-        let same_id_as = seen.map(|(first, _)| first.to_owned());
-        let differs: Option<Vec<Value>> = seen.and_then(|(_, copy)| copy.others.as_ref()).map(|others| {
+        let fate = self.fates.of(event);
+        let seen = self.explanation.take(label, event, fate);
+        let same_id_as = seen.map(|copy| copy.against.clone());
+        let differs: Option<Vec<Value>> = seen.and_then(|copy| copy.others.as_ref()).map(|others| {
             others.shown.iter().map(|other| json!({"name": other.name, "why": other.why.as_str()})).collect()
         });
         let behind: Vec<Value> = behind(event)
@@ -67,7 +80,8 @@ impl<'a> Report<'a> {
             "soft_key": event.soft_key().map(|key| key.to_string()),
             "fields": fields,
             "behind": behind,
-            "fate": self.fates.of(event).as_str(),
+            "fate": fate.as_str(),
+            "no_event": why_opaque(event),
             "same_id_as": same_id_as,
             "differs": differs,
         })
@@ -84,6 +98,7 @@ impl Sink for Report<'_> {
             Form::Tsv => writeln!(out, "{}\t{}\t{}", printable(label), event.id, event.basis.as_str()),
             Form::Table => {
                 let cell = |text: Option<&String>| text.cloned().unwrap_or_else(|| "-".to_owned());
+                let fate = self.fates.of(event);
                 self.rows.push(vec![
                     label.to_owned(),
                     event.id.to_string(),
@@ -92,8 +107,15 @@ impl Sink for Report<'_> {
                     cell(event.chat.space.as_ref()),
                     cell(event.chat.user.as_ref()),
                     cell(time(event).as_ref()),
+                    fate.cell(),
                 ]);
-                self.explanation.take(label, event);
+                self.explanation.take(label, event, fate);
+                match why_opaque(event) {
+                    Some(why) if self.opaque.0.len() < MOST_OPAQUE => {
+                        self.opaque.0.push(format!("  {}: {why}\n", printable(label)));
+                    }
+                    why => self.opaque.1 += usize::from(why.is_some()),
+                }
                 Ok(())
             }
         }
@@ -103,7 +125,13 @@ impl Sink for Report<'_> {
         if self.rows.len() > 1 {
             write!(out, "{}", table(&self.rows))?;
         }
-        if self.form == Form::Table { write!(out, "{}", self.explanation.text(&self.fates)) } else { Ok(()) }
+        if let (true, (lines, more)) = (!self.opaque.0.is_empty(), &self.opaque) {
+            write!(out, "\nNo Chat events (OPAQUE):\n{}", lines.concat())?;
+            if *more > 0 {
+                writeln!(out, "  and {more} more")?;
+            }
+        }
+        if self.form == Form::Table { write!(out, "{}", self.explanation.text()) } else { Ok(()) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     super::{Basis, Event, chat::Interaction, document::Value},
     Listed, Part, Side,
-    readable::{NONE, bounded, discreet, pair, place, plain, quoted, shown, summary, time},
+    readable::{NONE, bounded, discreet, pair, place, plain, quoted, shown, summary, time, visible},
     walk::{Found, How, Nature, Step, Walk},
 };
 
@@ -21,23 +21,41 @@ pub(super) fn parts(a: &Side<'_>, b: &Side<'_>) -> Listed<Part> {
             continue;
         }
         let before = parts.shown.len() + parts.more;
+        let both = first.is_some() && second.is_some();
         match name {
-            "a" => action(a.interaction(), b.interaction(), &mut parts),
-            "d" => content(a, b, &mut parts),
-            "at" => attributes(a.event, b.event, &mut parts),
+            // Whatever the payload of a side holds: its id may be made without it.
+            "a" => action(first.and(a.interaction()), second.and(b.interaction()), &mut parts),
+            "d" if both => content(a, b, &mut parts),
+            "at" if both => attributes(a, b, &mut parts),
             "x" if a.message_id.is_empty() && b.message_id.is_empty() => body(a, b, &mut parts),
             _ => {}
         }
         if parts.shown.len() + parts.more == before {
-            let shown = |value: Option<&str>| match (name, value) {
-                ("e" | "v" | "time", Some(value)) => time(value),
-                (_, Some(value)) => plain(value),
-                (_, None) => NONE.to_owned(),
-            };
-            put(&mut parts, name, about(name), &shown(first), &shown(second));
+            put(&mut parts, name, about(name), &told_of(a, name, first), &told_of(b, name, second));
         }
     }
     parts
+}
+
+/// The value of a field. What is no text of the event but a digest says what of.
+fn told_of(side: &Side<'_>, name: &str, value: Option<&str>) -> String {
+    let Some(value) = value else { return NONE.to_owned() };
+    match name {
+        "e" | "v" | "time" => time(value),
+        "a" if nothing_behind(side) => "(no action, no inputs)".to_owned(),
+        "at" if side.attributes.is_empty() => "(no attributes)".to_owned(),
+        "a" | "d" | "at" => format!("(digest {}…)", value.get(..8).unwrap_or(value)),
+        "x" if side.message_id.is_empty() => {
+            format!("(no message id; payload of {})", summary(side.unwrapped.bytes()))
+        }
+        _ => visible(value),
+    }
+}
+
+fn nothing_behind(side: &Side<'_>) -> bool {
+    let mut parts = Listed::new();
+    action(side.interaction(), None, &mut parts);
+    parts.is_empty()
 }
 
 fn put(parts: &mut Listed<Part>, field: &str, name: &str, first: &str, second: &str) {
@@ -198,8 +216,8 @@ fn told(what: &str, found: &Found<'_, '_>) -> (String, String, String) {
 }
 
 /// Behind field at.
-fn attributes(a: &Event, b: &Event, parts: &mut Listed<Part>) {
-    let (first, second) = (&a.raw.attributes, &b.raw.attributes);
+fn attributes(a: &Side<'_>, b: &Side<'_>, parts: &mut Listed<Part>) {
+    let (first, second) = (a.attributes, b.attributes);
     let names: BTreeSet<_> = first.keys().chain(second.keys()).collect();
     for name in names {
         let value = |side: Option<&String>| side.map_or_else(|| NONE.to_owned(), |text| quoted(text.as_bytes()));

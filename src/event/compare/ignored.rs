@@ -20,11 +20,16 @@ pub(super) fn others(a: &Side<'_>, b: &Side<'_>) -> Listed<Other> {
     if a.event.raw.data != b.event.raw.data {
         payload(a, b, &mut notes);
     }
-    let mut listed = Listed { shown: Vec::new(), more: notes.more };
-    for (why, names) in notes.found {
-        names.into_iter().for_each(|name| listed.push_with(|| Other { why, name }));
+    notes.listed()
+}
+
+/// What differs in the payloads, by why copies may differ in it.
+pub(super) fn of_payload(a: &Side<'_>, b: &Side<'_>) -> Listed<Other> {
+    let mut notes = Notes::default();
+    if a.event.raw.data != b.event.raw.data {
+        payload(a, b, &mut notes);
     }
-    listed
+    notes.listed()
 }
 
 /// The first names of each kind, so that many of one leave the others their room.
@@ -42,6 +47,14 @@ impl Notes {
         } else {
             self.more += 1;
         }
+    }
+
+    fn listed(self) -> Listed<Other> {
+        let mut listed = Listed { shown: Vec::new(), more: self.more };
+        for (why, names) in self.found {
+            names.into_iter().for_each(|name| listed.push_with(|| Other { why, name }));
+        }
+        listed
     }
 
     fn count(&self) -> usize {
@@ -103,8 +116,39 @@ fn payload(a: &Side<'_>, b: &Side<'_>, notes: &mut Notes) {
         _ => {}
     }
     if notes.count() == before && first == second {
-        notes.note(Why::Written, || "order of keys, spaces, escapes, wrapping, or parts that are not read".to_owned());
+        let whole = a.interaction().is_some() || is_binary(a) && is_binary(b);
+        if whole && numbers(a.unwrapped.bytes()) != numbers(b.unwrapped.bytes()) {
+            notes.note(Why::Written, || "numbers that are written differently but are the same double".to_owned());
+        } else {
+            let name = "order of keys, spaces, escapes, wrapping, or parts that are not read";
+            notes.note(Why::Written, || name.to_owned());
+        }
     }
+}
+
+/// The numbers in a JSON text as they are written, sorted: the parser keeps of those beyond 64 bits only a double.
+fn numbers(text: &[u8]) -> Vec<&[u8]> {
+    let (mut in_string, mut escaped) = (false, false);
+    let is_number = |byte: &u8| {
+        let was_string = in_string;
+        in_string = was_string != (*byte == b'"' && !escaped);
+        escaped = was_string && !escaped && *byte == b'\\';
+        !was_string && (byte.is_ascii_digit() || b"+-.eE".contains(byte))
+    };
+    let flags: Vec<bool> = text.iter().map(is_number).collect();
+    let runs = flags.chunk_by(|a, b| a == b);
+    let mut at = 0;
+    let mut found = Vec::new();
+    for run in runs {
+        let token = text.get(at..at + run.len()).unwrap_or_default();
+        // The letter e of `true` and `false` is no number.
+        if run.first() == Some(&true) && token.iter().any(u8::is_ascii_digit) {
+            found.push(token);
+        }
+        at += run.len();
+    }
+    found.sort_unstable();
+    found
 }
 
 fn values(first: Value<'_>, second: Value<'_>, cards: bool, notes: &mut Notes) {

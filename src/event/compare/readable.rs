@@ -21,7 +21,11 @@ pub(super) fn pair(first: &str, second: &str) -> (String, String) {
     let common = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
     let is_long = first.len().max(second.len()) > MOST;
     let start = if is_long && common > MOST / 2 { common - MOST / 4 } else { 0 };
-    (window(&first, start), window(&second, start))
+    let cut = |text: &[char]| {
+        let length = if text.len() > MOST { format!(" ({} long)", text.len()) } else { String::new() };
+        window(text, start) + &length
+    };
+    (cut(&first), cut(&second))
 }
 
 /// The beginning of a text.
@@ -61,6 +65,12 @@ pub(super) fn quoted(text: &[u8]) -> String {
     }
     escaped.push('"');
     escaped
+}
+
+/// A text as it is, in quotes where one would not see where it begins or ends, or take it for a remark.
+pub(super) fn visible(text: &str) -> String {
+    let is_clear = text.trim() == text && !text.is_empty() && !text.starts_with(['"', '(']);
+    if is_clear { plain(text) } else { quoted(text.as_bytes()) }
 }
 
 /// A place in an event: `message.annotations[0].type`.
@@ -159,13 +169,16 @@ fn is_public(path: &[Step<'_>], text: &[u8]) -> bool {
         || [&b"type"[..], b"state"].iter().any(|end| key.ends_with(end)) && constant(text)
 }
 
-/// A time as ids hold it, as people read it; anything else as it is.
+/// A time as ids hold it, as people read it. What an event has in its place is said to be none.
 pub(super) fn time(text: &str) -> String {
     let read = || {
         let (seconds, nanos) = text.split_once('.')?;
         chrono::DateTime::from_timestamp(seconds.parse().ok()?, nanos.parse().ok()?)
     };
-    read().map_or_else(|| plain(text), |time| time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))
+    if let Some(other) = text.strip_prefix("raw:") {
+        return format!("not a timestamp: {}", quoted(other.as_bytes()));
+    }
+    read().map_or_else(|| visible(text), |time| time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))
 }
 
 #[cfg(test)]
@@ -192,9 +205,20 @@ mod tests {
 
             assert_ne!(a, b);
             assert_ne!(c, d);
-            assert!([&a, &b, &c, &d].iter().all(|text| text.chars().count() <= MOST + 2), "{a} {b}");
+            assert!([&a, &b, &c, &d].iter().all(|text| text.chars().count() <= MOST + 14), "{a} {b}");
             assert!(![&a, &b, &c, &d].iter().any(|text| text.contains(char::is_control)), "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn one_sees_where_a_value_ends_and_how_long_it_is() {
+        assert_eq!(visible("spaces/A"), "spaces/A");
+        for (text, shown) in [("a ", "\"a \""), ("", "\"\""), ("(none)", "\"(none)\""), ("\u{a0}a", "\"\\u{a0}a\"")] {
+            assert_eq!(visible(text), shown);
+        }
+        let (first, second) = pair("short", &"x".repeat(5_000));
+        assert_eq!(first, "short");
+        assert!(second.ends_with("x… (5000 long)"), "{second}");
     }
 
     #[test]
@@ -213,7 +237,7 @@ mod tests {
     fn times_are_readable_and_stay_different() {
         assert_eq!(time("1777886130.250000000"), "2026-05-04T09:15:30.250Z");
         assert_eq!(time("-1.500000000"), "1969-12-31T23:59:59.500Z");
-        assert_eq!(time("raw:soon"), "raw:soon");
+        assert_eq!(time("raw:soon "), "not a timestamp: \"soon \"");
         assert_eq!(time("99999999999999.000000000"), "99999999999999.000000000");
     }
 }

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{all, event, raw};
-use crate::event::{Comparison, Event, Part, RawEvent, Why, behind, compare, decode};
+use super::{all, event, payload, raw};
+use crate::event::{Comparison, Event, Part, RawEvent, Why, behind, beside, compare, decode, why_opaque};
+
+fn payload_of(message_id: &str, data: &str) -> Event {
+    event(RawEvent { data: data.to_owned().into(), message_id: message_id.to_owned(), ..RawEvent::default() })
+}
 
 /// Holds for any two events; gives everything that was told.
 fn checked(a: &Event, b: &Event) -> String {
@@ -171,12 +175,92 @@ fn without_a_message_id_the_payload_is_what_tells_apart() {
         event(RawEvent { data: "x".into(), attributes, ..RawEvent::default() })
     };
 
+    let known = event(RawEvent { message_id: "7".to_owned(), ..(*home("ON").raw).clone() });
+    let [one] = &parts(&known, &home("ON"))[..] else { panic!("more than the message id") };
+    assert_eq!(one[..3], ["x", "message id", "7"]);
+    assert!(one[3].starts_with("(no message id; payload of 32 bytes, sha256 "), "{one:?}");
+    assert_eq!((beside(&known, &home("ON")).message_ids, text("a").fields.iter().count()), ([true, false], 3));
+
     let told = parts(&home("ON"), &home("OFF"));
     assert_eq!(told[0][..2], ["x", "payload, as there is no message id"]);
     assert_eq!(told[1], ["x", "payload state", "\"ON\"", "\"OFF\""]);
     let told = parts(&text("a"), &text("b"));
     assert_eq!(told[0], ["at", "attribute a", "\"1\"", "(none)"]);
     assert_eq!(told[1], ["at", "attribute b", "(none)", "\"1\""]);
+}
+
+#[test]
+fn a_digest_that_only_one_id_has_is_one_row() {
+    let known = |kind: &str, more: Value| {
+        let mut data = json!({"type": kind, "eventTime": "2026-05-04T09:15:30Z", "user": {"name": "users/1"},
+            "space": {"name": "spaces/A"}, "message": {"name": "spaces/A/messages/B", "text": "a", "thread": {}}});
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event(RawEvent { data: data.to_string().into(), ..RawEvent::default() })
+    };
+
+    let told = parts(&known("MESSAGE", json!({})), &known("MESSAGE2", json!({"more": 1, "other": 2})));
+    let fields: Vec<_> = told.iter().map(|part| part[0].as_str()).collect();
+    assert_eq!(fields, ["t", "a", "d"]);
+    assert_eq!(told[1][2..], ["(none)", "(no action, no inputs)"]);
+    assert_eq!(told[2][..3], ["d", "content (digest)", "(none)"]);
+    assert!(told[2][3].starts_with("(digest ") && told[2][3].len() == "(digest 12345678…)".len(), "{told:?}");
+
+    // What the id of a message is made without is not told as part of it.
+    let told = parts(&known("MESSAGE", json!({"action": {"function": "f"}})), &known("CARD_CLICKED", json!({})));
+    assert_eq!(told[1], ["a", "action and inputs (digest)", "(none)", "(no action, no inputs)"]);
+
+    let text = |message_id: &str| {
+        event(RawEvent { data: "x".into(), message_id: message_id.to_owned(), ..RawEvent::default() })
+    };
+    let told = parts(&text("1"), &text(""));
+    assert_eq!(told[1], ["at", "attributes (digest)", "(none)", "(no attributes)"]);
+}
+
+#[test]
+fn what_differs_beside_the_id_is_told_and_may_be_nothing() {
+    let home = |id: &str, more: &str| payload_of(id, &format!(r#"{{"type":"APP_HOME"{more}}}"#));
+
+    let names = |a: &Event, b: &Event| beside(a, b).payload.shown.into_iter().map(|other| other.name).collect();
+    let told: Vec<String> = names(&home("1", ""), &home("2", r#","foo":1,"user":{"email":"a"}"#));
+    assert_eq!(told, ["foo", "user"]);
+    let told: Vec<String> = names(&home("1", ""), &home("2", ""));
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[test]
+fn numbers_that_are_one_double_are_named() {
+    let told = |first: &str, second: &str| {
+        let text = |more: &str| payload_of("1", &format!(r#"{{"type":"MESSAGE","a":"\"12","b":true,"c":{more}}}"#));
+        match compare(&text(first), &text(second)) {
+            Comparison::One(others) => others.shown.into_iter().map(|other| other.name).collect::<Vec<_>>(),
+            Comparison::Two(parts) => panic!("two events: {parts:?}"),
+        }
+    };
+
+    let same = ["numbers that are written differently but are the same double"];
+    assert_eq!(told("36893488147419103232", "36893488147419103233"), same);
+    assert_eq!(told("[1.50, 2]", "[1.5, 2]"), same);
+    assert!(told("[1, 2]", "[1,2]")[0].starts_with("order of keys"));
+}
+
+#[test]
+fn why_a_message_is_no_event_is_told_without_its_text() {
+    for (data, expected) in [
+        ("", "the payload is empty"),
+        ("private", "not JSON: expected value at line 1 column 1"),
+        (r#"{"type":"MESSAGE"} private"#, "not JSON: trailing characters at line 1 column 20"),
+        (r#"{"type":"MESSAGE","a":"\ud800"}"#, "not JSON: unexpected end of hex escape at line 1 column 30"),
+        (&*("[".repeat(200) + &"]".repeat(200)), "not JSON: recursion limit exceeded at line 1 column 128"),
+        ("[1]", "JSON, but an array and no object"),
+        (r#"{"a":"private"}"#, "a JSON object without type"),
+        (r#"{"type":7}"#, "a JSON object whose type is no text, or empty"),
+        (r#"{"type":"private"}"#, "a JSON object whose type is none of Chat's, without eventTime and a space or user"),
+    ] {
+        assert_eq!(why_opaque(&payload(data.to_owned())).as_deref(), Some(expected), "{data}");
+    }
+    let bytes = payload(&b"ab\xff"[..]);
+    assert_eq!(why_opaque(&bytes).as_deref(), Some("not JSON: no UTF-8 after 2 bytes"));
+    assert_eq!(why_opaque(&event(raw("01"))), None);
 }
 
 #[test]

@@ -168,6 +168,25 @@ fn a_file_that_does_not_exist_is_exit_3_and_the_others_are_shown() {
 }
 
 #[test]
+fn files_are_judged_by_the_configuration_that_is_named() {
+    let fate = |arguments: &[&str]| {
+        let (code, stdout, stderr) = told_of(&["38"], &[&["-o", "json"], arguments].concat());
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        serde_json::from_str::<Value>(&stdout).unwrap()["fate"].as_str().unwrap().to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bellhop.toml");
+    std::fs::write(&file, "[[rule]]\nmatch = { type = \"APP_HOME\" }\naction = \"quarantine\"\n").unwrap();
+
+    assert_eq!(fate(&[]), "skipped");
+    assert_eq!(fate(&["--set", "events.skip_app_home=false"]), "handled");
+    assert_eq!(fate(&["--config", file.to_str().unwrap()]), "quarantined");
+
+    let (code, stdout, stderr) = told_of(&["38"], &["--set", "events.skip_app_hom=false"]);
+    assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+}
+
+#[test]
 fn of_collisions_it_is_said_what_becomes_of_them() {
     let (_, stdout, _) = told_of(&["38", "39"], &["--collisions"]);
     assert!(stdout.contains("two events, both are skipped by a built-in rule (events.skip_app_home)"), "{stdout}");
