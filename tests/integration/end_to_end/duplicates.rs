@@ -1,6 +1,6 @@
 //! Copies of one event, in one process and over two.
 
-use std::time::Duration;
+use std::{collections::HashSet, sync::Mutex, time::Duration};
 
 use super::{
     super::harness::{Bellhop, event::chat_message, handler::OK},
@@ -27,7 +27,14 @@ pub(super) async fn two_replicas(broker: Broker) {
     const EVENTS: usize = 80;
     // More at a time than one replica holds, and often enough that no broker gives all of it to one.
     const ROUND: usize = 4;
-    let world = World::new(broker, |_| Behaviour::After(Duration::from_millis(50), 200)).await;
+    // As long as only one replica was given anything, it is slow: what it cannot hold has to go to the other.
+    let callers = Mutex::new(HashSet::new());
+    let world = World::new(broker, move |call| {
+        let mut callers = callers.lock().expect("no script panics");
+        callers.insert(call.caller.clone());
+        Behaviour::After(Duration::from_millis(if callers.len() == 2 { 50 } else { 2_000 }), 200)
+    })
+    .await;
     let names = ["a", "b"];
     let setup = |name: &&str| {
         let setup = world.setup(2).handler(&world.handler.url_of(name));
