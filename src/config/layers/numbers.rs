@@ -1,61 +1,19 @@
 //! Numbers in a TOML file that no 64-bit type holds.
 //!
-//! The parser gives up on them without a word on where they stand, and everything else that is wrong in the file stays
-//! untold. Written as floating-point numbers they parse, and are then refused by the key they stand at.
+//! The parser gives up at the first of them, and everything else that is wrong in the file stays untold. Written as floating-point numbers they parse, and are then refused by the key they stand at.
 
 /// The text with such numbers written so that they parse; `None` when there are none.
 pub(super) fn tamed(text: &str) -> Option<String> {
-    let mut tamed = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut tamed = text.to_owned();
     let mut changed = false;
-    while let Some(first) = rest.chars().next() {
-        let length = if let Some(length) = quoted(rest) {
-            length
-        } else if first == '#' {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if is_bare(first) {
-            rest.find(|c| !is_bare(c)).unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        let (token, after) = rest.split_at(length);
-        match as_float(token) {
-            Some(float) => {
-                changed = true;
-                tamed.push_str(&float);
-            }
-            None => tamed.push_str(token),
-        }
-        rest = after;
+    // The parser tells the place of the first one that is left.
+    while let Err(error) = tamed.parse::<toml::Table>() {
+        let number = error.span().and_then(|span| Some((span.clone(), as_float(tamed.get(span)?)?)));
+        let Some((span, float)) = number else { break };
+        tamed.replace_range(span, &float);
+        changed = true;
     }
     changed.then_some(tamed)
-}
-
-fn is_bare(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "+-_.:".contains(c)
-}
-
-/// The length of the string that begins here, to the end of the text when it is never closed.
-fn quoted(text: &str) -> Option<usize> {
-    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let long: String = std::iter::repeat_n(quote, 3).collect();
-    let mark = if text.starts_with(&long) { long } else { quote.to_string() };
-    let mut at = mark.len();
-    while let Some(rest) = text.get(at..) {
-        match rest.chars().next() {
-            None => break,
-            Some('\\') if quote == '"' => {
-                at += 1;
-                at += text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-            }
-            Some(_) if rest.starts_with(&mark) => {
-                at += mark.len();
-                break;
-            }
-            Some(c) => at += c.len_utf8(),
-        }
-    }
-    Some(at.min(text.len()))
 }
 
 /// A number beyond the types, in a form that parses.
