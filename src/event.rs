@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use attributes::Attributes;
-pub use compare::{Beside, Comparison, Listed, Other, Part, Why, behind, beside, compare, why_opaque};
+pub use compare::{Beside, Comparison, Listed, Other, Part, Why, behind, beside, compare, plain, why_opaque};
 pub use decode::decode;
 pub use id::Fields;
 

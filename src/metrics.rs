@@ -190,7 +190,7 @@ impl Metrics {
                 "quarantined_total",
                 "Events put in quarantine.",
                 ["reason"],
-                labels::quarantine_reasons(),
+                labels::each(Reason::ALL.map(Reason::as_str)),
             )?,
             quarantined_events: new.gauges("quarantined_events", "Open quarantine rows.", &["reason"])?,
             quarantine_oldest_timestamp: new.float(

@@ -89,11 +89,7 @@ impl Args {
     /// The name of a file or message as the answer has it. JSON escapes what is in it by itself; in a table or a row
     /// nothing may look like another line or steer a terminal.
     fn label(&self, name: &str) -> String {
-        let escaped = |c: char| match c {
-            '"' | '\'' => c.to_string(),
-            c => c.escape_debug().to_string(),
-        };
-        if self.output == Form::Json { name.to_owned() } else { name.chars().map(escaped).collect() }
+        if self.output == Form::Json { name.to_owned() } else { event::plain(name) }
     }
 }
 
@@ -175,11 +171,6 @@ fn inspect(
     }
     sink.finish(out)?;
     Ok(exit)
-}
-
-/// `1 message`, `2 messages`.
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn unread(name: &str, error: &io::Error) -> Failure {

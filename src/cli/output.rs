@@ -49,6 +49,12 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
+/// `1 message`, `2 messages`.
+#[must_use]
+pub(super) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Columns as wide as their widest cell, two spaces between, none at the end.
 #[must_use]
 pub(super) fn table(rows: &[Vec<String>]) -> String {

@@ -253,7 +253,7 @@ fn show(rows: &[Row], topic: Option<&str>, dry_run: bool, form: Output) -> Strin
         vec![message, event, row.event_type.clone(), row.sample.clone()]
     }));
     let distinct = rows.iter().filter_map(|row| row.event_id.as_ref()).collect::<HashSet<_>>().len();
-    let messages = if rows.len() == 1 { "1 message".to_owned() } else { format!("{} messages", rows.len()) };
+    let messages = output::counted(rows.len(), "message");
     let to = topic.map(|topic| format!(" to {topic}")).unwrap_or_default();
     let summary = if dry_run {
         format!("{messages}; nothing was published{to} (--dry-run)\n")

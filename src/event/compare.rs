@@ -11,6 +11,8 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+pub use readable::plain;
+
 use super::{
     Event, Shape,
     chat::Interaction,

@@ -72,8 +72,8 @@ impl Document {
     /// Parses strict JSON; gives the text back when it is not.
     pub(super) fn parse(text: Bytes) -> Result<Self, Bytes> {
         match read(&text) {
-            Some((unescaped, nodes)) => Ok(Self { text, unescaped, nodes }),
-            None => Err(text),
+            Ok((unescaped, nodes)) => Ok(Self { text, unescaped, nodes }),
+            Err(_) => Err(text),
         }
     }
 
@@ -216,32 +216,33 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
-/// The tape of a text, and the strings in it that had escapes.
-fn read(text: &[u8]) -> Option<(String, Vec<Node>)> {
-    if text.len() > MAX_BYTES {
-        return None;
-    }
-    let text = std::str::from_utf8(text).ok()?;
-    let (mut unescaped, mut nodes) = (String::new(), Vec::with_capacity((text.len() / 16).clamp(8, 1024)));
-    let mut parser = serde_json::Deserializer::from_str(text);
-    Tape { text, unescaped: &mut unescaped, nodes: &mut nodes }.deserialize(&mut parser).ok()?;
-    parser.end().ok()?;
-    Some((unescaped, nodes))
+/// Why a text is not JSON: what is wrong, where, and nothing of the text.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("longer than {MAX_BYTES} bytes")]
+    Long,
+    #[error("no UTF-8 after {} bytes", .0.valid_up_to())]
+    Encoding(#[from] std::str::Utf8Error),
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
 }
 
-/// Why a text is not JSON: what is wrong, where, and nothing of the text; `None` when it is.
-pub(super) fn problem(text: &[u8]) -> Option<String> {
+/// The tape of a text, and the strings in it that had escapes.
+fn read(text: &[u8]) -> Result<(String, Vec<Node>), Problem> {
     if text.len() > MAX_BYTES {
-        return Some(format!("longer than {MAX_BYTES} bytes"));
+        return Err(Problem::Long);
     }
-    let text = match std::str::from_utf8(text) {
-        Ok(text) => text,
-        Err(error) => return Some(format!("no UTF-8 after {} bytes", error.valid_up_to())),
-    };
-    let (mut unescaped, mut nodes) = (String::new(), Vec::new());
+    let text = std::str::from_utf8(text)?;
+    let (mut unescaped, mut nodes) = (String::new(), Vec::with_capacity((text.len() / 16).clamp(8, 1024)));
     let mut parser = serde_json::Deserializer::from_str(text);
-    let parsed = Tape { text, unescaped: &mut unescaped, nodes: &mut nodes }.deserialize(&mut parser);
-    parsed.and_then(|()| parser.end()).err().map(|error| error.to_string())
+    Tape { text, unescaped: &mut unescaped, nodes: &mut nodes }.deserialize(&mut parser)?;
+    parser.end()?;
+    Ok((unescaped, nodes))
+}
+
+/// Why a text is not JSON; `None` when it is.
+pub(super) fn problem(text: &[u8]) -> Option<String> {
+    read(text).err().map(|problem| problem.to_string())
 }
 
 /// Takes what the parser finds onto the tape.

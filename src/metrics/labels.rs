@@ -1,7 +1,7 @@
 //! What labels may say: closed sets, so that the number of series does not grow with traffic, and every counter starts
 //! at zero.
 
-use crate::{event::type_labels, outcome::Reason};
+use crate::event::type_labels;
 
 /// What the subscription says of a delivery; `unknown` where it does not count attempts.
 pub const DELIVERIES: [&str; 3] = ["first", "redelivered", "unknown"];
@@ -61,11 +61,6 @@ pub(super) fn pairs(
 /// Event types with every value of another label.
 pub(super) fn by_type(values: &'static [&'static str]) -> impl Iterator<Item = [&'static str; 2]> {
     pairs(type_labels(), values)
-}
-
-/// Why an event is in quarantine.
-pub(super) fn quarantine_reasons() -> impl Iterator<Item = [&'static str; 1]> {
-    Reason::ALL.into_iter().map(|reason| [reason.as_str()])
 }
 
 /// What each answer to Pub/Sub, and each probe, can come to.

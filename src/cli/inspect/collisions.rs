@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    super::output::printable,
-    Form, Sink, counted,
+    super::output::{counted, printable},
+    Form, Sink,
     fate::{Fate, Fates},
 };
 use crate::event::{Event, EventId, Fingerprint};

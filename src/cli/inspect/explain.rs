@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    super::output::{printable, table},
-    counted,
+    super::output::{counted, printable, table},
     fate::Fate,
 };
 use crate::event::{Basis, Beside, Comparison, Event, EventId, Fingerprint, Listed, Other, Part, Why, beside, compare};

@@ -2,7 +2,12 @@
 
 use std::{io::Write, sync::Arc};
 
-use super::{super::output::printable, Args, Sink, counted, fate::Fates, sink};
+use super::{
+    super::output::{counted, printable},
+    Args, Sink,
+    fate::Fates,
+    sink,
+};
 use crate::{
     cli::{Exit, Failure, Settings, Signals},
     config::{self, Profile},

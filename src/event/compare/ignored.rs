@@ -17,18 +17,14 @@ use super::{
 pub(super) fn others(a: &Side<'_>, b: &Side<'_>) -> Listed<Other> {
     let mut notes = Notes::default();
     transport(a, b, &mut notes);
-    if a.event.raw.data != b.event.raw.data {
-        payload(a, b, &mut notes);
-    }
+    payload(a, b, &mut notes);
     notes.listed()
 }
 
 /// What differs in the payloads, by why copies may differ in it.
 pub(super) fn of_payload(a: &Side<'_>, b: &Side<'_>) -> Listed<Other> {
     let mut notes = Notes::default();
-    if a.event.raw.data != b.event.raw.data {
-        payload(a, b, &mut notes);
-    }
+    payload(a, b, &mut notes);
     notes.listed()
 }
 
@@ -97,6 +93,9 @@ fn is_binary(side: &Side<'_>) -> bool {
 }
 
 fn payload(a: &Side<'_>, b: &Side<'_>, notes: &mut Notes) {
+    if a.event.raw.data == b.event.raw.data {
+        return;
+    }
     let (first, second) = (wrapping(a), wrapping(b));
     if first != second {
         notes.note(Why::Written, || format!("wrapping: {first} / {second}"));

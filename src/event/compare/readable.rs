@@ -42,7 +42,8 @@ fn window(text: &[char], start: usize) -> String {
 }
 
 /// Escapes what a terminal would obey, and what looks like nothing; different texts stay different.
-pub(super) fn plain(text: &str) -> String {
+#[must_use]
+pub fn plain(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

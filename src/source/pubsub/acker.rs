@@ -43,15 +43,15 @@ impl Answers {
 #[derive(Debug)]
 pub(super) struct PubsubAcker {
     handle: Option<Handler>,
-    message_id: String,
     answers: Arc<Answers>,
-    _place: (Permit, Held),
+    held: Held,
+    _permit: Permit,
 }
 
 impl PubsubAcker {
-    /// `place` is given back when the answer is handed over.
-    pub(super) fn new(handle: Handler, message_id: String, answers: Arc<Answers>, place: (Permit, Held)) -> Self {
-        Self { handle: Some(handle), message_id, answers, _place: place }
+    /// `held` and `permit` are given back when the answer is handed over.
+    pub(super) fn new(handle: Handler, answers: Arc<Answers>, held: Held, permit: Permit) -> Self {
+        Self { handle: Some(handle), answers, held, _permit: permit }
     }
 }
 
@@ -63,7 +63,7 @@ impl Acker for PubsubAcker {
             let place = Arc::clone(&self.answers.places).acquire_owned().await;
             let (Some(Handler::ExactlyOnce(handle)), Ok(place)) = (self.handle.take(), place) else { return };
             let answers = Arc::clone(&self.answers);
-            let message_id = std::mem::take(&mut self.message_id);
+            let message_id = Arc::clone(self.held.message_id());
             self.answers.tasks.spawn(async move {
                 let result = handle.confirmed_ack().await;
                 let label = reason::ack_result(&result);

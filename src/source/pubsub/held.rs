@@ -46,6 +46,13 @@ pub(super) struct Held {
     messages: Arc<HeldMessages>,
 }
 
+impl Held {
+    /// The id of the message.
+    pub(super) const fn message_id(&self) -> &Arc<str> {
+        &self.message_id
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.messages.release(&self.message_id);

@@ -50,7 +50,7 @@ impl Inlet {
         if came_again {
             self.metrics.pubsub_lease_expirations.inc();
         }
-        let acker = PubsubAcker::new(handle, raw.message_id.clone(), Arc::clone(&self.answers), (permit, held));
+        let acker = PubsubAcker::new(handle, Arc::clone(&self.answers), held, permit);
         // Never full: it has a place for each message of the budget. Closed: the acker nacks.
         let _ = self.deliveries.send(Delivery { raw, acker: Box::new(acker) }).await;
         None

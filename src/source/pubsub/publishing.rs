@@ -63,17 +63,15 @@ impl Topic {
     /// # Errors
     /// It is neither, or no project is configured.
     pub fn full_name(config: &Config, name: &str) -> Result<String, RequestError> {
+        let malformed =
+            || RequestError::Unclear(format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>"));
         let parts: Vec<&str> = name.split('/').collect();
         let (project, id) = match parts[..] {
             ["projects", project, "topics", id] => (project.to_owned(), id),
             [id] => (project(config)?, id),
-            _ => ("".to_owned(), name),
+            _ => return Err(malformed()),
         };
-        if !is_name(&project) || !is_name(id) {
-            let message = format!("topic is \"{name}\": give an id, or projects/<project>/topics/<id>");
-            return Err(RequestError::Unclear(message));
-        }
-        Ok(format!("projects/{project}/topics/{id}"))
+        if is_name(&project) && is_name(id) { Ok(format!("projects/{project}/topics/{id}")) } else { Err(malformed()) }
     }
 
     /// Its full name.
