@@ -31,8 +31,9 @@ case ${1:?emulator.sh needs a command} in
   run)
     port=${2:?}
     jar=$(find_jar) || { echo "Google's Pub/Sub emulator was not found" >&2; exit 1; }
-    # Quick start matters more than peak speed; the heap is bounded because several emulators run at once.
-    exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx384m -jar "$jar" --host=127.0.0.1 --port="$port"
+    # Quick start matters more than peak speed; the heap is bounded because several emulators run at once. It keeps all
+    # it was ever sent: tests/throughput.py needs more.
+    exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Xmx${BELLHOP_TEST_EMULATOR_HEAP:-384m}" -jar "$jar" --host=127.0.0.1 --port="$port"
     ;;
   *)
     echo "emulator.sh: no command $1" >&2
