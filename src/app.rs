@@ -112,19 +112,18 @@ async fn work(
     beside: &Beside,
     shutdown: Shutdown,
 ) -> anyhow::Result<Drained> {
-    let stores = parts::store(config, basics).await?;
+    let claims = parts::claims(config, basics).await?;
     let handler = match options.handler {
         Some(handler) => handler,
         None => parts::handler(config)?,
     };
-    let readiness = Readiness::new(Arc::clone(&stores.upkeep), health.clone(), basics.metrics.clone());
+    let readiness = Readiness::new(Arc::clone(&claims), health.clone());
     if !readiness.await_store(options.no_wait, &shutdown).await? {
         return Ok(Drained::Clean);
     }
     let source = parts::source(config, basics)?;
     let parts = Parts {
-        store: stores.claims,
-        upkeep: Arc::clone(&stores.upkeep),
+        claims: Arc::clone(&claims),
         handler,
         rules: config.rules(),
         config: config.worker(),
@@ -137,7 +136,7 @@ async fn work(
         observer: options.observer,
     };
     let worker = Worker::new(parts, source.name(), shutdown.clone());
-    let sweeper = Sweeper::new(stores.upkeep, config.quarantine.retention, basics.metrics.clone());
+    let sweeper = Sweeper::new(claims, config.quarantine.retention, basics.metrics.clone());
     beside.run(async move { sweeper.run().await });
     beside.run(readiness.watch(source.health(), worker.intake()));
     beside.run(async move {

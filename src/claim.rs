@@ -5,7 +5,6 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -70,6 +69,12 @@ impl Lease {
         self.0 / 4
     }
 
+    /// How long after an owner was allowed to call the handler nothing of the call is left, by the promise of its claim.
+    #[must_use]
+    pub fn promise(self, timeout: Duration) -> Duration {
+        timeout.saturating_add(self.grace())
+    }
+
     /// How long the store client waits for an answer before the write counts as unknown.
     #[must_use]
     pub fn client_timeout(self) -> Duration {
@@ -81,6 +86,14 @@ impl Lease {
     pub fn fence_after(self, sent_at: Moment) -> Moment {
         sent_at + self.0.saturating_sub(self.grace())
     }
+}
+
+/// How far back an event may be born and still look new: its row can not have been forgotten yet. Retention less a day,
+/// at least half of it.
+#[must_use]
+pub fn fence(retention: Duration) -> Duration {
+    const DAY: Duration = Duration::from_secs(86_400);
+    retention.saturating_sub(DAY).max(retention / 2)
 }
 
 /// The key of a claim: a pure function of scope and event id, with the event's time in front so that neighbouring
@@ -156,9 +169,9 @@ pub struct Budget {
     pub max_lost: u16,
 }
 
-/// What a claimer asks for. Sent again unchanged (same nonce) when the answer was lost.
-#[derive(Debug, Clone)]
-pub struct ClaimIntent {
+/// What names an event in a store. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
     /// Which event.
     pub key: Key,
     /// Its id.
@@ -167,6 +180,13 @@ pub struct ClaimIntent {
     pub event_type: String,
     /// Its fingerprint: a different one on the same key is a mismatch.
     pub fingerprint: Fingerprint,
+}
+
+/// What a claimer asks for. Sent again unchanged (same nonce) when the answer was lost.
+#[derive(Debug, Clone)]
+pub struct ClaimIntent {
+    /// Which event.
+    pub event: Identity,
     /// Which attempt.
     pub nonce: Nonce,
     /// The claimer's rule says `on_unknown = "quarantine"`. Sticks to the row for ever.
@@ -183,25 +203,36 @@ pub struct ClaimIntent {
     pub raw: Arc<RawEvent>,
 }
 
+impl ClaimIntent {
+    /// Which event.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        self.event.key
+    }
+
+    /// The attempt as named in writes.
+    #[must_use]
+    pub const fn reference(&self) -> ClaimRef {
+        ClaimRef { key: self.event.key, nonce: self.nonce }
+    }
+}
+
 /// Whether the handler may have been called. Stored; what the store answers decides, never the own rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Certainly not begun: `advance` to started before the handler is called.
+    /// Certainly not begun: started before the handler is called.
     NotBegun,
     /// May have been called.
     MayHaveRun,
-    /// The handler returned; its reply is not yet out. The handler is not called again.
-    ReplyPending,
 }
 
 impl Phase {
-    /// The number a store keeps.
+    /// The number a store keeps. 2 is kept for handlers that have returned and whose reply is not yet out.
     #[must_use]
     pub const fn code(self) -> i16 {
         match self {
             Self::NotBegun => 0,
             Self::MayHaveRun => 1,
-            Self::ReplyPending => 2,
         }
     }
 
@@ -211,7 +242,6 @@ impl Phase {
         match code {
             0 => Some(Self::NotBegun),
             1 => Some(Self::MayHaveRun),
-            2 => Some(Self::ReplyPending),
             _ => None,
         }
     }
@@ -255,23 +285,14 @@ impl State {
     }
 }
 
-/// One part of a handler's answer, written before its first post.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredReply {
-    /// 0, 1, … per reply of one event.
-    pub ordinal: u32,
-    /// The body to post, uncut.
-    pub body: Bytes,
-}
-
-/// An attempt's hold on an event.
+/// An attempt's hold on an event: what its owner knows of the row, and writes back whole.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// What was asked for.
     pub intent: Arc<ClaimIntent>,
     /// Fencing number: from 1, raised at every change of ownership and every new attempt, never lowered.
     pub epoch: u32,
-    /// As answered by the store.
+    /// As answered by the store; `MayHaveRun` from the moment its start was asked for.
     pub phase: Phase,
     /// As answered by the store: once strict, always strict.
     pub strict: bool,
@@ -279,50 +300,29 @@ pub struct Claim {
     pub failures: u16,
     /// Times an owner was lost so far.
     pub lost: u16,
-    /// The attempt before this one was cut by a drain.
-    pub cut_by_drain: bool,
-    /// Replies stored by an earlier attempt (phase `ReplyPending`).
-    pub replies: Vec<StoredReply>,
+    /// How the attempt before this one ended.
+    pub note: String,
     /// When this claim must be considered lost unless renewed.
     pub fence_at: Moment,
+    /// Until when the handler may run, as promised on the row; `None` = nothing is promised yet.
+    pub deadline_at: Option<Moment>,
 }
 
 impl Claim {
-    /// The claim as named in later writes.
+    /// The claim as named in writes.
     #[must_use]
     pub fn reference(&self) -> ClaimRef {
-        ClaimRef(Arc::clone(&self.intent))
+        self.intent.reference()
     }
 }
 
-/// Names an attempt in a write: key and nonce, with the intent they came from.
-#[derive(Debug, Clone)]
-pub struct ClaimRef(Arc<ClaimIntent>);
-
-impl ClaimRef {
-    /// Names an attempt whose claim was never answered, to give it up.
-    #[must_use]
-    pub const fn unanswered(intent: Arc<ClaimIntent>) -> Self {
-        Self(intent)
-    }
-
+/// Names an attempt in a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClaimRef {
     /// Which event.
-    #[must_use]
-    pub fn key(&self) -> Key {
-        self.0.key
-    }
-
+    pub key: Key,
     /// Which attempt.
-    #[must_use]
-    pub fn nonce(&self) -> Nonce {
-        self.0.nonce
-    }
-
-    /// What the attempt asked for.
-    #[must_use]
-    pub fn intent(&self) -> &ClaimIntent {
-        &self.0
-    }
+    pub nonce: Nonce,
 }
 
 /// Why a copy waits.
@@ -343,7 +343,7 @@ pub enum Wait {
 pub enum Claimed {
     /// The event is ours.
     Mine(Claim),
-    /// Not now: park the copy for so long.
+    /// Not now: park the copy.
     Wait {
         /// When asking again makes sense.
         wake_in: Duration,
@@ -370,28 +370,8 @@ pub enum Standing {
     Settled,
     /// In quarantine: ack.
     Quarantined,
-    /// Running or not due: look again after so long.
+    /// Running or not due: look again after this time.
     Wait(Duration),
     /// A claim may succeed now.
     Claimable,
-}
-
-/// A claim as it stands in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClaimView {
-    /// Which event.
-    pub key: Key,
-    /// What a parked copy does next.
-    pub standing: Standing,
-    /// The attempt the row names, if there is a row.
-    pub nonce: Option<Nonce>,
-}
-
-/// A step inside an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// The handler is about to be called.
-    Started,
-    /// The handler returned; these replies are to be posted.
-    ReplyPending(Vec<StoredReply>),
 }

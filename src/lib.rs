@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 words (no I/O) | [`clock`] [`secret`] [`event`] [`claim`] [`outcome`] [`retry`] [`rule`] |
 //! | 1 ports | [`source`] [`store`] [`handler`] [`shutdown`] [`metrics`] |
-//! | 2 engine | [`worker`] [`sweeper`] |
+//! | 2 engine | [`claims`] [`worker`] [`sweeper`] |
 //! | 3 adapters | below the ports: `source::pubsub`, `store::{postgres,sqlite,memory}`, `handler::{http,exec,echo}`; [`pubsub_server`] |
 //! | 4 application | [`server`] [`config`] [`telemetry`] [`app`] [`cli`] |
 //!
@@ -29,6 +29,7 @@ pub mod source;
 pub mod store;
 
 // Floor 2: engine.
+pub mod claims;
 pub mod sweeper;
 pub mod worker;
 

@@ -22,6 +22,8 @@ const HANDLER_SECONDS: &[f64] = &[
 /// Of the timeout that applies to the call, whatever it is: an alert on 0.8 is exact for every timeout.
 const TIMEOUT_SHARES: &[f64] = &[0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 const STORE_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Up to the most that share one.
+const BATCH_ITEMS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 const ACQUIRE_SECONDS: &[f64] = &[0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0];
 /// Up to the most attempts before a dead-letter policy takes an event away.
@@ -46,6 +48,7 @@ pub struct Metrics {
     pub store_info: IntGaugeVec,
     pub db_errors: IntCounterVec,
     pub db_query_duration: HistogramVec,
+    pub db_batch_items: HistogramVec,
     pub db_acquire_duration: HistogramVec,
     pub db_pool_connections: IntGaugeVec,
     pub intake_paused: IntGaugeVec,
@@ -58,7 +61,6 @@ pub struct Metrics {
     pub events_claimed: IntCounterVec,
     pub events_finished: IntCounterVec,
     pub events_skipped: IntCounterVec,
-    pub events_suspected_duplicate: IntCounterVec,
     pub workspace_subscription_warnings: IntCounterVec,
     pub quarantined: IntCounterVec,
     pub quarantined_events: IntGaugeVec,
@@ -137,6 +139,12 @@ impl Metrics {
                 &["query", "outcome"],
                 STORE_SECONDS,
             )?,
+            db_batch_items: new.histograms(
+                "db_batch_items",
+                "Events that shared a statement.",
+                &["operation"],
+                BATCH_ITEMS,
+            )?,
             db_acquire_duration: new.histograms(
                 "db_acquire_duration_seconds",
                 "Waiting for a database connection.",
@@ -171,12 +179,6 @@ impl Metrics {
             events_skipped: new.counters(
                 "events_skipped_total",
                 "Events a rule skipped.",
-                ["event_type"],
-                labels::each(type_labels()),
-            )?,
-            events_suspected_duplicate: new.counters(
-                "events_suspected_duplicate_total",
-                "Events alike in all but time within two minutes; handled all the same.",
                 ["event_type"],
                 labels::each(type_labels()),
             )?,

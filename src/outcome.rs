@@ -25,13 +25,11 @@ pub enum Reason {
     Operator,
     /// Another event holds this id.
     Mismatch,
-    /// Handled, but its reply could not be posted.
-    ReplyUndelivered,
 }
 
 impl Reason {
     /// Every reason, in the order of listings.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::FailuresExhausted,
         Self::Permanent,
         Self::OwnerLost,
@@ -42,7 +40,6 @@ impl Reason {
         Self::Stranded,
         Self::Operator,
         Self::Mismatch,
-        Self::ReplyUndelivered,
     ];
 
     /// The name in stores, metrics and listings.
@@ -59,7 +56,6 @@ impl Reason {
             Self::Stranded => "stranded",
             Self::Operator => "operator",
             Self::Mismatch => "mismatch",
-            Self::ReplyUndelivered => "reply_undelivered",
         }
     }
 

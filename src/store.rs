@@ -1,6 +1,8 @@
-//! The ports to where claims are kept: for the worker, for operators, for upkeep.
+//! The ports to where claims are kept.
 //!
-//! `docs/CLAIMS.md` describes the protocol; every implementation passes the same conformance suite.
+//! A store is dumb: it enters rows where nothing is, swaps rows that are as they were read, completes, renews and
+//! reads, many at a time; [`crate::claims::Claims`] decides what is written. `docs/CLAIMS.md` describes the protocol
+//! and how to write a store; every implementation passes the same conformance suite.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -8,74 +10,113 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    claim::{Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Nonce, State, Step},
+    claim::{Identity, Key, Nonce},
     event::RawEvent,
-    outcome::{Note, Outcome, Reason},
-    source::BoxError,
+    outcome::{Note, Reason},
 };
 
+pub(crate) mod holdoff;
 pub mod memory;
 pub mod postgres;
-mod record;
 pub mod sqlite;
-pub mod timed;
+mod table;
+pub mod watch;
 
-/// What the worker needs of a store.
+pub use table::{Aside, ClaimTable, Entered, Entry, Guard, Rider, Seen, Swap};
+
+/// Rows that one step of `expire` forgets: few enough that claims do not wait for it.
+const EXPIRE_AT_ONCE: u16 = 2_000;
+
+/// The quarantine rows. What a claim row's write puts there comes with its swap; the rest is here.
 #[async_trait]
-pub trait ClaimStore: Debug + Send + Sync {
-    /// Claims an event, takes it over, recognises its own lost answer, or says why not. Ends the matter: whatever
-    /// second statement is needed has been written. After `Unknown` or `Contention` send the same intent again.
-    ///
-    /// # Errors
-    /// See [`StoreError`]; never `ClaimLost`.
-    async fn claim(&self, intent: &Arc<ClaimIntent>) -> Result<Claimed, StoreError>;
-
-    /// Records a step of a running attempt and renews its lease.
-    ///
-    /// # Errors
-    /// `ClaimLost`: the attempt is no longer the owner; do not go on.
-    async fn advance(&self, claim: &Claim, step: &Step) -> Result<(), StoreError>;
-
-    /// Renews the leases of running attempts; returns those that were not renewed. A lease never outlives the
-    /// promised deadline by more than five minutes.
-    ///
-    /// # Errors
-    /// See [`StoreError`]; nothing is known of any of them then.
-    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<ClaimRef>, StoreError>;
-
-    /// Writes how an attempt ended; also gives up a claim that was never answered. `Done` is accepted from whoever
-    /// the row names, whatever happened meanwhile, and inserted where the row is gone; the others only from the
-    /// owner. Repeating a settled `Done` is harmless.
-    ///
-    /// # Errors
-    /// `ClaimLost`: somebody else owns the event now.
-    async fn settle(&self, claim: &ClaimRef, outcome: &Outcome) -> Result<(), StoreError>;
-
-    /// How the events of parked copies stand. Keys without a row are `Absent`.
+pub trait Quarantine: Debug + Send + Sync {
+    /// Puts a payload aside that has no claim row of its own: it came under another event's id. Once per payload; false
+    /// = it is there. `epoch` and `nonce` are those of the row that holds the id.
     ///
     /// # Errors
     /// See [`StoreError`].
-    async fn look(&self, keys: &[Key]) -> Result<Vec<ClaimView>, StoreError>;
+    async fn put_aside(&self, aside: &Aside, epoch: u32, nonce: Nonce) -> Result<bool, StoreError>;
+
+    /// One row, as a requeue needs it.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    async fn find(&self, seq: i64) -> Result<Option<Quarantined>, StoreError>;
+
+    /// Settles a row; the event stays as it is. False = no such row, or settled already.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    async fn close(&self, seq: i64, resolution: &Note) -> Result<bool, StoreError>;
+
+    /// The newest rows that are not settled, without payloads.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    async fn newest(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError>;
+
+    /// Requeued rows that are due for delivery: not settled, and their claim neither held by a live lease nor waiting.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError>;
 }
 
+/// A quarantine row as a requeue needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Which event.
+    pub event: Identity,
+    /// The attempt that ended there.
+    pub epoch: u32,
+    /// Its nonce.
+    pub nonce: Nonce,
+    /// Why.
+    pub reason: Reason,
+    /// Once strict, always strict.
+    pub strict: bool,
+    /// Whether somebody has dealt with it.
+    pub settled: bool,
+    /// Whether the payload is still there.
+    pub has_payload: bool,
+}
+
+/// What failed underneath, shared by all whose items went out in one statement.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Why a store did not do it, by what the caller does next.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Someone else holds the event now. Drop the work.
     #[error("claim is no longer held")]
     ClaimLost,
     /// Another writer was in the way. Try the same again.
     #[error("store is contended")]
-    Contention(#[source] BoxError),
+    Contention(#[source] Cause),
     /// The store said no to this event. A retry will not help; other events are not affected.
     #[error("store refused the request")]
-    Refused(#[source] BoxError),
+    Refused(#[source] Cause),
     /// No answer, or none that can be trusted: the write may have happened. Never ack after this.
     #[error("store did not answer")]
-    Unknown(#[source] BoxError),
+    Unknown(#[source] Cause),
 }
 
 impl StoreError {
+    /// Another writer was in the way.
+    pub fn contention(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Contention(Arc::new(cause))
+    }
+
+    /// The store said no.
+    pub fn refused(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Refused(Arc::new(cause))
+    }
+
+    /// No answer.
+    pub fn unknown(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unknown(Arc::new(cause))
+    }
+
     /// The class in metrics and logs.
     #[must_use]
     pub const fn label(&self) -> &'static str {
@@ -86,9 +127,7 @@ impl StoreError {
             Self::Unknown(_) => "unknown",
         }
     }
-}
 
-impl StoreError {
     /// What the store itself said, cleaned; for logs. Servers name tables and columns here, not what is in them.
     #[must_use]
     pub fn cause(&self) -> Note {
@@ -98,41 +137,6 @@ impl StoreError {
         }
         Note::new(&cause.to_string())
     }
-}
-
-/// What operators need of a store.
-#[async_trait]
-pub trait ClaimLog: Debug + Send + Sync {
-    /// The newest quarantine rows, without payloads.
-    ///
-    /// # Errors
-    /// See [`StoreError`].
-    async fn quarantined(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError>;
-
-    /// One event's claim row.
-    ///
-    /// # Errors
-    /// See [`StoreError`].
-    async fn show(&self, key: Key) -> Result<Option<ClaimRecord>, StoreError>;
-
-    /// Puts a quarantined event back: its row becomes claimable at once under the next epoch, budgets anew, and the
-    /// quarantine row becomes the delivery.
-    ///
-    /// # Errors
-    /// See [`StoreError`].
-    async fn requeue(&self, seq: i64, by: &str) -> Result<Requeued, StoreError>;
-
-    /// Closes a quarantine row: the event stays as it is.
-    ///
-    /// # Errors
-    /// See [`StoreError`].
-    async fn close(&self, seq: i64, resolution: &str) -> Result<bool, StoreError>;
-
-    /// Requeued rows that are due for delivery: not settled, and their claim neither held by a live lease nor waiting.
-    ///
-    /// # Errors
-    /// See [`StoreError`].
-    async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError>;
 }
 
 /// What keeps a store fit: on every replica, paced.
@@ -219,33 +223,6 @@ pub struct QuarantineRow {
     pub requests: u32,
     /// The delivery it holds; only from `replayable`.
     pub raw: Option<Arc<RawEvent>>,
-}
-
-/// A claim row.
-#[derive(Debug, Clone)]
-pub struct ClaimRecord {
-    /// Which event.
-    pub key: Key,
-    /// Its id.
-    pub event_id: String,
-    /// Its type.
-    pub event_type: String,
-    /// Where it stands.
-    pub state: State,
-    /// Fencing number.
-    pub epoch: u32,
-    /// Times the handler said no.
-    pub failures: u16,
-    /// Times an owner was lost.
-    pub lost: u16,
-    /// Once strict, always strict.
-    pub strict: bool,
-    /// The last note.
-    pub note: String,
-    /// When it was first claimed.
-    pub first_seen_at: DateTime<Utc>,
-    /// When it became final.
-    pub finished_at: Option<DateTime<Utc>>,
 }
 
 /// Rows by kind.

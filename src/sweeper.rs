@@ -5,9 +5,10 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::time;
 
 use crate::{
+    claims::Claims,
     metrics::Metrics,
     outcome::Reason,
-    store::{Counts, StoreError, Upkeep},
+    store::{Counts, StoreError},
 };
 
 /// About how often a replica sweeps. Jitter keeps replicas apart; two at once do no harm.
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Sweeps until dropped.
 #[derive(Debug, Clone)]
 pub struct Sweeper {
-    upkeep: Arc<dyn Upkeep>,
+    claims: Arc<Claims>,
     quarantine_retention: Duration,
     metrics: Metrics,
 }
@@ -26,8 +27,8 @@ pub struct Sweeper {
 impl Sweeper {
     /// A sweeper that deletes quarantined payloads once they are older than `quarantine_retention`.
     #[must_use]
-    pub fn new(upkeep: Arc<dyn Upkeep>, quarantine_retention: Duration, metrics: Metrics) -> Self {
-        Self { upkeep, quarantine_retention, metrics }
+    pub fn new(claims: Arc<Claims>, quarantine_retention: Duration, metrics: Metrics) -> Self {
+        Self { claims, quarantine_retention, metrics }
     }
 
     /// Never returns. Cancel-safe: every step is one statement.
@@ -42,8 +43,8 @@ impl Sweeper {
     }
 
     async fn sweep(&self) -> Result<(), StoreError> {
-        self.publish(&self.upkeep.counts().await?);
-        while self.upkeep.expire(self.quarantine_retention).await? > 0 {
+        self.publish(&self.claims.counts().await?);
+        while self.claims.expire(self.quarantine_retention).await? > 0 {
             time::sleep(PAUSE).await;
         }
         Ok(())

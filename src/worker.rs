@@ -3,6 +3,8 @@
 //! delivery → decode → merge → slot → claim → handler → settle → answer. Everything a delivery starts is tracked, so
 //! `run` returns when all of it is over.
 
+mod answer;
+mod arrival;
 mod breaker;
 mod call;
 mod claiming;
@@ -12,59 +14,56 @@ mod intake;
 mod parking;
 mod processor;
 mod renewal;
-mod repeats;
 mod report;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod waking;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::{self, Instant},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::{
+    answer::{Answer, End},
+    flights::Flights,
+    parking::{Lot, Turned},
+    processor::{Attempt, Processor},
+    renewal::Renewal,
+    report::Reporter,
+};
 pub use self::{
     config::{Config, DrainTimeout},
     intake::Intake,
     report::{Happening, Observer},
 };
-use self::{
-    flights::Flights,
-    intake::Intake as Gate,
-    parking::{Lot, Parked},
-    processor::{Attempt, Processor},
-    renewal::Renewal,
-    repeats::Repeats,
-    report::Reporter,
-};
 use crate::{
-    claim::{Key, Lease, Standing},
+    claim::{Lease, Wait},
+    claims::Claims,
     clock::Clock,
-    event::{self, Event, RawEvent},
     handler::Handler,
     metrics::Metrics,
     retry::Backoff,
-    rule::{Action, Rules},
+    rule::Rules,
     shutdown::Shutdown,
-    source::{Acker, Delivery, Source, SourceError},
-    store::{ClaimStore, Readiness, StoreError, Upkeep},
+    source::{Source, SourceError},
+    store::Readiness,
 };
 
-/// Payloads larger than this are decoded on a thread of their own, so that others flow meanwhile.
-const LARGE: usize = 64 * 1024;
+/// How long a copy that has no place in the lot is held: nacked at once it would come again at once.
+const SURPLUS_HELD: Duration = Duration::from_secs(1);
 /// From the abort to the end of `run`.
 const LAST_STEPS: Duration = Duration::from_secs(3);
 
 /// What the engine works with.
 pub struct Parts {
-    /// Where claims are kept.
-    pub store: Arc<dyn ClaimStore>,
-    /// Tells whether the store is back after an outage.
-    pub upkeep: Arc<dyn Upkeep>,
+    /// The claims.
+    pub claims: Arc<Claims>,
     /// The team's code.
     pub handler: Arc<dyn Handler>,
     /// Which rule applies.
@@ -105,10 +104,12 @@ pub fn longest_hold(longest_timeout: Duration, lease: Lease) -> Duration {
 /// Takes deliveries from a source and sees each to its answer.
 pub struct Worker {
     processor: Arc<Processor>,
+    claims: Arc<Claims>,
     flights: Arc<Flights>,
-    repeats: Repeats,
+    lot: Arc<Lot>,
+    /// The one permit for events whose owner died: poison must not spend the budgets of innocents.
+    suspects: Arc<Semaphore>,
     rules: Rules,
-    upkeep: Arc<dyn Upkeep>,
     config: Config,
     scope: String,
     longest_stay: Duration,
@@ -119,34 +120,32 @@ impl Worker {
     /// Puts the engine together; nothing runs yet.
     #[must_use]
     pub fn new(parts: Parts, source_name: &str, shutdown: Shutdown) -> Self {
-        let Parts { store, upkeep, handler, rules, config, lease, backoff, scope, clock, metrics, observer, .. } =
-            parts;
+        let Parts { claims, handler, rules, config, lease, backoff, scope, clock, metrics, observer, .. } = parts;
         let longest = rules.longest_timeout();
         metrics.handler_slots.set(i64::try_from(config.concurrency).unwrap_or(i64::MAX));
         metrics.handler_timeout.set(longest.as_secs_f64());
-        let intake = Gate::new(parts.max_quarantined_per_minute, metrics.clone());
+        let intake = Intake::new(claims.watch(), parts.max_quarantined_per_minute, &metrics);
         let lot = Lot::new(config.parking_places(), metrics.clone());
-        let renewal = Renewal::new(Arc::clone(&store), lease, Arc::clone(&clock), Arc::clone(&intake), metrics.clone());
+        let renewal = Renewal::new(Arc::clone(&claims), lease, Arc::clone(&clock), metrics.clone());
         let processor = Processor {
-            store,
+            claims: Arc::clone(&claims),
             handler,
             intake,
-            lot,
             renewal,
             report: Reporter { metrics, clock, observer },
             lease,
             backoff,
             slots: Semaphore::new(config.concurrency),
-            suspects: Arc::new(Semaphore::new(1)),
             source: source_name.to_owned(),
             shutdown,
         };
         Self {
             processor: Arc::new(processor),
+            claims,
             flights: Arc::default(),
-            repeats: Repeats::default(),
+            lot,
+            suspects: Arc::new(Semaphore::new(1)),
             rules,
-            upkeep,
             config,
             scope,
             longest_stay: longest_hold(longest, lease).saturating_sub(longest),
@@ -164,7 +163,7 @@ impl Worker {
     /// what has not begun is nacked.
     ///
     /// # Errors
-    /// When the source can not be used as configured.
+    /// When the source cannot be used as configured.
     pub async fn run(self, mut source: Box<dyn Source>) -> Result<Drained, SourceError> {
         let worker = Arc::new(self);
         let mut background = worker.background();
@@ -209,6 +208,7 @@ impl Worker {
         let renewal = Arc::clone(&self.processor.renewal);
         tasks.spawn(async move { renewal.run().await });
         tasks.spawn(Arc::clone(self).wake_parked());
+        tasks.spawn(Arc::clone(self).admit_suspects());
         tasks.spawn(Arc::clone(self).await_store());
         tasks
     }
@@ -228,102 +228,51 @@ impl Worker {
         }
     }
 
-    /// Decodes a delivery, applies skip rules, merges it with a copy that is here, or starts its attempt.
-    async fn accept(self: &Arc<Self>, Delivery { raw, acker }: Delivery) {
-        let received_at = Instant::now();
-        if raw.data.len() <= LARGE {
-            let event = Arc::new(event::decode(&raw));
-            return self.board(event, acker, received_at).await;
-        }
+    /// Starts an attempt, with the suspect permit or without.
+    fn start(self: &Arc<Self>, attempt: Attempt, suspect: Option<OwnedSemaphorePermit>) {
         let worker = Arc::clone(self);
         self.tasks.spawn(async move {
-            match worker.decode_apart(raw).await {
-                Some(event) => worker.board(event, acker, received_at).await,
-                None => acker.nack().await,
-            }
+            let end = worker.processor.process(&attempt, suspect).await;
+            worker.finish(attempt, end).await;
         });
     }
 
-    async fn decode_apart(&self, raw: Arc<RawEvent>) -> Option<Arc<Event>> {
-        match self.tasks.spawn_blocking(move || Arc::new(event::decode(&raw))).await {
-            Ok(event) => Some(event),
-            Err(error) => {
-                tracing::error!(panicked = error.is_panic(), "Decoding died; the delivery is nacked");
-                None
-            }
+    /// Tells what became of an event, and answers its copies. The one place that does.
+    async fn finish(&self, attempt: Attempt, end: End) {
+        let key = attempt.key;
+        self.processor.report.ended(&attempt, &end);
+        match end.answer() {
+            Answer::Ack => attempt.flight.ack().await,
+            Answer::Nack => attempt.flight.nack().await,
+            Answer::Park { wake_in, why } => self.park(attempt, wake_in, why).await,
+        }
+        if let End::Settled { .. } = end {
+            self.lot.wake(key);
         }
     }
 
-    async fn board(self: &Arc<Self>, event: Arc<Event>, acker: Box<dyn Acker>, received_at: Instant) {
-        let ruling = self.rules.ruling(&event);
-        if ruling.action == Action::Skip {
-            self.processor.report.skipped(&event, &ruling);
-            return acker.ack().await;
-        }
-        let key = Key::derive(&self.scope, &event);
-        match self.flights.board((key, event.fingerprint), acker) {
-            None => self.processor.report.merged(&event),
-            Some(flight) => {
-                self.processor.report.noticed(&event, self.repeats.is_repeat(&event));
-                self.start(Attempt { event, key, ruling, flight, received_at });
-            }
-        }
-    }
-
-    fn start(&self, attempt: Attempt) {
-        let processor = Arc::clone(&self.processor);
-        self.tasks.spawn(async move { processor.process(attempt).await });
-    }
-
-    /// Wakes parked copies when they are due: one look serves all of them.
-    async fn wake_parked(self: Arc<Self>) {
-        loop {
-            let due = self.processor.lot.due().await;
-            let keys: Vec<_> = due.iter().map(|one| one.attempt.key).collect();
-            match self.processor.store.look(&keys).await {
-                Ok(views) => {
-                    for one in due {
-                        let view = views.iter().find(|view| view.key == one.attempt.key);
-                        self.wake(one, view.map_or(Standing::Absent, |view| view.standing)).await;
-                    }
+    /// Parks an event's copies; what is over the lot's size is held a moment, then nacked.
+    async fn park(&self, attempt: Attempt, wake_in: Duration, why: Wait) {
+        let turned = match self.lot.park(attempt, wake_in, why) {
+            None => return,
+            Some(Turned::Closed(attempt)) => attempt,
+            Some(Turned::Surplus(attempt)) => {
+                self.processor.report.metrics.parked_over_cap.inc();
+                tokio::select! {
+                    () = time::sleep(SURPLUS_HELD) => {}
+                    () = self.processor.shutdown.stopping() => {}
                 }
-                Err(error) => {
-                    if matches!(error, StoreError::Unknown(_)) {
-                        self.processor.intake.store_failed();
-                    }
-                    for one in due {
-                        self.wake(one, Standing::Wait(Duration::from_secs(1))).await;
-                    }
-                }
+                attempt
             }
-        }
-    }
-
-    async fn wake(&self, parked: Parked, standing: Standing) {
-        let Parked { attempt, why, .. } = parked;
-        match standing {
-            Standing::Settled | Standing::Quarantined => {
-                self.processor.report.duplicate(&attempt.event);
-                attempt.flight.ack().await;
-            }
-            Standing::Wait(_) if attempt.received_at.elapsed() > self.longest_stay => {
-                self.processor.report.metrics.parked_expired.inc();
-                attempt.flight.nack().await;
-            }
-            Standing::Wait(wake_in) => {
-                let processor = Arc::clone(&self.processor);
-                self.tasks.spawn(async move { processor.park(attempt, wake_in, why).await });
-            }
-            Standing::Absent | Standing::Claimable => self.start(attempt),
-        }
+        };
+        turned.flight.nack().await;
     }
 
     /// Asks a store that went away whether it is back.
     async fn await_store(self: Arc<Self>) {
         loop {
-            self.processor.intake.store_lost().await;
-            if let Ok(Readiness::Ready) = self.upkeep.prepare().await {
-                self.processor.intake.store_answered();
+            self.claims.watch().lost().await;
+            if let Ok(Readiness::Ready) = self.claims.prepare().await {
                 continue;
             }
             time::sleep(Duration::from_secs(1)).await;
@@ -353,7 +302,7 @@ impl Worker {
         processor.report.metrics.shutting_down.set(1);
         let time = self.drain_time();
         tracing::info!(drain_seconds = time.as_secs(), "Draining: what runs is finished, the rest is handed back");
-        for parked in processor.lot.clear() {
+        for parked in self.lot.close() {
             parked.flight.nack().await;
         }
         self.tasks.close();

@@ -6,44 +6,33 @@ use anyhow::Context;
 
 use super::Basics;
 use crate::{
+    claims::{Claims, Tables},
     config::{Config, handler::Kind, store::Backend},
     handler::{Handler, echo::EchoHandler, exec::ExecHandler, http::HttpHandler},
-    metrics::Metrics,
     source::pubsub::{Limits, PubsubSource},
-    store::{ClaimStore, Upkeep, memory::MemoryStore, postgres::PostgresStore, sqlite::SqliteStore, timed::TimedStore},
+    store::{memory::MemoryStore, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
-/// One store, seen through its ports.
-#[derive(Debug)]
-pub(super) struct Stores {
-    pub(super) claims: Arc<dyn ClaimStore>,
-    pub(super) upkeep: Arc<dyn Upkeep>,
+/// The claims in the configured store. A database need not answer yet.
+pub(super) async fn claims(config: &Config, basics: &Basics) -> anyhow::Result<Arc<Claims>> {
+    let tables = tables(config, basics).await?;
+    Ok(Arc::new(Claims::new(tables, basics.lease, Arc::clone(&basics.clock), basics.metrics.clone())))
 }
 
-impl Stores {
-    fn of<S: ClaimStore + Upkeep + 'static>(store: S, metrics: &Metrics) -> Self {
-        let store = Arc::new(TimedStore::new(store, metrics.clone()));
-        Self { claims: Arc::clone(&store) as _, upkeep: store }
-    }
-}
-
-/// The configured store. A database need not answer yet.
-pub(super) async fn store(config: &Config, basics: &Basics) -> anyhow::Result<Stores> {
+async fn tables(config: &Config, basics: &Basics) -> anyhow::Result<Tables> {
     let Basics { metrics, clock, lease } = basics;
     let (section, retention, clock) = (&config.store, config.claims.retention, Arc::clone(clock));
     let backend = section.backend();
     metrics.store_info.with_label_values(&[backend.as_str()]).set(1);
     Ok(match backend {
-        Backend::Postgres => Stores::of(
+        Backend::Postgres => Tables::of(
             PostgresStore::open(&section.postgres(), *lease, retention, clock, metrics)
                 .context("store.url can not be used")?,
-            metrics,
         ),
-        Backend::Sqlite | Backend::Auto => Stores::of(
+        Backend::Sqlite | Backend::Auto => Tables::of(
             SqliteStore::open(&section.path, *lease, retention, clock).await.context("store.path can not be used")?,
-            metrics,
         ),
-        Backend::Memory => Stores::of(MemoryStore::new(*lease, retention, clock), metrics),
+        Backend::Memory => Tables::of(MemoryStore::new(*lease, retention, clock)),
     })
 }
 

@@ -6,10 +6,10 @@ use tokio::time::{self, Instant};
 use tracing::warn;
 
 use crate::{
-    metrics::Metrics,
+    claims::Claims,
     server::{Check, Health},
     shutdown::Shutdown,
-    store::{self, Upkeep},
+    store,
     worker::Intake,
 };
 
@@ -24,14 +24,13 @@ const MENTION_EVERY: Duration = Duration::from_secs(60);
 
 /// Keeps the readiness checks up to date.
 pub(super) struct Readiness {
-    upkeep: Arc<dyn Upkeep>,
+    claims: Arc<Claims>,
     health: Health,
-    metrics: Metrics,
 }
 
 impl Readiness {
-    pub(super) const fn new(upkeep: Arc<dyn Upkeep>, health: Health, metrics: Metrics) -> Self {
-        Self { upkeep, health, metrics }
+    pub(super) const fn new(claims: Arc<Claims>, health: Health) -> Self {
+        Self { claims, health }
     }
 
     /// Waits until the store can be used; false when a stop was ordered first.
@@ -45,7 +44,7 @@ impl Readiness {
             let asked = tokio::select! {
                 biased;
                 () = shutdown.stopping() => return Ok(false),
-                asked = self.upkeep.prepare() => asked,
+                asked = self.claims.prepare() => asked,
             };
             self.publish(&asked);
             let Some(trouble) = NotReady::of(asked) else { return Ok(true) };
@@ -82,7 +81,7 @@ impl Readiness {
             let mut questions = time::interval(ASK_EVERY);
             loop {
                 questions.tick().await;
-                self.publish(&self.upkeep.prepare().await);
+                self.publish(&self.claims.prepare().await);
             }
         };
         tokio::select! {
@@ -99,7 +98,6 @@ impl Readiness {
         };
         self.health.set(Check::Store, answers);
         self.health.set(Check::Schema, answers && fits);
-        self.metrics.store_up.set(i64::from(answers));
     }
 }
 

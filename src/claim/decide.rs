@@ -6,33 +6,32 @@ use chrono::{DateTime, Utc};
 
 use super::{
     ClaimIntent, Lease, Phase, State, Wait,
-    row::{Row, after, before},
+    row::{At, Next, Row},
 };
 use crate::{event::Fingerprint, outcome::Reason};
 
-/// A copy younger than this less than the retention can not have been forgotten yet.
-const FENCE_MARGIN: Duration = Duration::from_secs(86_400);
-
-/// A claim, and when it reached the store.
+/// A claim that found a row, and when it did.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     /// What is asked for.
     pub intent: &'a ClaimIntent,
-    /// The store's time.
+    /// The store's time as read with the row.
     pub now: DateTime<Utc>,
-    /// The store's lease.
+    /// The times that follow from the lease.
     pub lease: Lease,
-    /// How long finished events are remembered.
-    pub retention: Duration,
+    /// Take-overs are not allowed for this long: owners get the first word after a start, an outage or a failover.
+    pub held_off: Option<Duration>,
 }
 
-/// What the store writes and answers.
+/// What follows from the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The event is the claimer's: write this row.
-    Mine(Row),
-    /// The event ends here: write this row, and one in quarantine under the row's nonce and epoch.
-    Quarantine(Row, Reason),
+    /// The row is the claimer's own, from a claim whose answer was lost: write this as its owner, then it is answered.
+    Resume(Next),
+    /// The event is the claimer's once this is written, if the row is still as it was read.
+    Take(Next),
+    /// The event ends here: write this and the payload to quarantine, if the row is still as it was read.
+    PutAside(Next, Reason),
     /// Another event holds this id: its row stays, this payload goes to quarantine. `None` = that row is final.
     Mismatch(Option<Duration>),
     /// Not now.
@@ -50,9 +49,8 @@ pub enum Decision {
 
 /// Answers `ask`; `row` is the event's row.
 #[must_use]
-pub fn decide(row: Option<&Row>, ask: &Ask<'_>) -> Decision {
-    let Some(row) = row else { return ask.unseen() };
-    if !same(row.fingerprint, ask.intent.fingerprint) {
+pub fn decide(row: &Row, ask: &Ask<'_>) -> Decision {
+    if !same(row.event.fingerprint, ask.intent.event.fingerprint) {
         return Decision::Mismatch(match row.state {
             State::Done | State::Quarantined => None,
             State::Running => Some(row.lease_left(ask.now, ask.lease).max(ask.lease.length())),
@@ -67,40 +65,31 @@ pub fn decide(row: Option<&Row>, ask: &Ask<'_>) -> Decision {
     }
 }
 
-/// Whether both name one event. Fingerprints of different versions can not be compared: they count as equal.
+/// Whether both name one event. Fingerprints of different versions cannot be compared: they count as equal.
 fn same(stored: Fingerprint, asked: Fingerprint) -> bool {
     stored.0[0] != asked.0[0] || stored == asked
 }
 
 impl Ask<'_> {
-    fn unseen(&self) -> Decision {
-        let mut row = Row::first(self.intent, self.now, self.lease);
-        if self.intent.born >= before(self.now, self.retention.saturating_sub(FENCE_MARGIN)) {
-            return Decision::Mine(row);
-        }
-        row.phase = Phase::NotBegun;
-        row.deadline = None;
-        row.put_aside(Reason::TooOld, self.now);
-        Decision::Quarantine(row, Reason::TooOld)
-    }
-
     fn running(&self, row: &Row) -> Decision {
         if row.nonce == self.intent.nonce {
-            return Decision::Mine(Row {
-                lease_until: after(self.now, self.lease.length()),
+            return Decision::Resume(Next {
+                lease_until: At::In(self.lease.length()),
                 strict: self.strict(row),
-                ..row.clone()
+                ..row.unchanged()
             });
         }
         if !row.is_stale(self.now, self.lease) {
             return Decision::Wait { wake_in: row.lease_left(self.now, self.lease), why: Wait::Running };
         }
+        if let Some(left) = self.held_off {
+            return Decision::Wait { wake_in: left, why: Wait::Running };
+        }
         match row.phase {
-            Phase::ReplyPending => self.take(row),
             Phase::MayHaveRun if self.strict(row) => self.put_aside(row, Reason::OwnerLost),
             _ if row.lost >= self.intent.budget.max_lost => self.put_aside(row, Reason::LostExhausted),
             _ if !self.intent.suspect => self.suspect(),
-            _ => self.take(row),
+            Phase::NotBegun | Phase::MayHaveRun => self.take(row),
         }
     }
 
@@ -111,11 +100,10 @@ impl Ask<'_> {
             return Decision::Wait { wake_in: due_in, why: Wait::NotDue };
         }
         match row.phase {
-            Phase::ReplyPending => self.take(row),
             Phase::MayHaveRun if self.strict(row) => self.put_aside(row, Reason::OutcomeUnknown),
             _ if row.failures >= self.intent.budget.max_failures => self.put_aside(row, Reason::FailuresExhausted),
             _ if row.lost > 0 && !self.intent.suspect => self.suspect(),
-            _ => self.take(row),
+            Phase::NotBegun | Phase::MayHaveRun => self.take(row),
         }
     }
 
@@ -125,31 +113,23 @@ impl Ask<'_> {
 
     /// A new attempt: next epoch, and the phase that the stricter of row and claimer asks for.
     fn take(&self, row: &Row) -> Decision {
-        let replies_only = row.phase == Phase::ReplyPending;
         let strict = self.strict(row);
-        let lost_owner = row.state == State::Running && !replies_only;
-        Decision::Mine(Row {
+        Decision::Take(Next {
             state: State::Running,
-            nonce: self.intent.nonce,
-            lease_until: after(self.now, self.lease.length()),
+            phase: if strict { Phase::NotBegun } else { Phase::MayHaveRun },
             strict,
             epoch: row.epoch.saturating_add(1),
-            lost: row.lost.saturating_add(u16::from(lost_owner)),
-            phase: match (replies_only, strict) {
-                (true, _) => Phase::ReplyPending,
-                (false, true) => Phase::NotBegun,
-                (false, false) => Phase::MayHaveRun,
-            },
-            deadline: (!replies_only && !strict).then(|| after(self.now, self.intent.timeout + self.lease.grace())),
-            ..row.clone()
+            lost: row.lost.saturating_add(u16::from(row.state == State::Running)),
+            nonce: self.intent.nonce,
+            lease_until: At::In(self.lease.length()),
+            deadline: if strict { At::Clear } else { At::In(self.lease.promise(self.intent.timeout)) },
+            ..row.unchanged()
         })
     }
 
     fn put_aside(&self, row: &Row, reason: Reason) -> Decision {
-        let mut row = row.clone();
-        row.strict = self.strict(&row);
-        row.put_aside(reason, self.now);
-        Decision::Quarantine(row, reason)
+        let next = Next { strict: self.strict(row), ..row.unchanged() };
+        Decision::PutAside(next.put_aside(reason), reason)
     }
 
     /// Waits for the process's one permit; the time is for when nobody wakes the copy.
@@ -164,10 +144,12 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::*;
+    use super::{super::row::after, *};
     use crate::{
-        claim::{Budget, Key, Nonce},
+        claim::{Budget, Claim, Identity, Key, Nonce, row::before},
+        clock::Moment,
         event::{EventId, RawEvent},
+        outcome::{Certainty, Note},
     };
 
     const LEASE: Lease = Lease::new(Duration::from_secs(60));
@@ -180,10 +162,12 @@ mod tests {
 
     fn intent(nonce: u128, strict: bool, suspect: bool) -> ClaimIntent {
         ClaimIntent {
-            key: Key::from(Uuid::from_u128(1)),
-            event_id: EventId::new("bh1-ix-1"),
-            event_type: "MESSAGE".to_owned(),
-            fingerprint: Fingerprint([1; 17]),
+            event: Identity {
+                key: Key::from(Uuid::from_u128(1)),
+                event_id: EventId::new("bh1-ix-1"),
+                event_type: "MESSAGE".to_owned(),
+                fingerprint: Fingerprint([1; 17]),
+            },
             nonce: Nonce::from(Uuid::from_u128(nonce)),
             strict,
             budget: BUDGET,
@@ -194,11 +178,19 @@ mod tests {
         }
     }
 
+    fn first(intent: &ClaimIntent, at: DateTime<Utc>) -> Row {
+        Next::first(intent, LEASE).insert(intent.event.clone(), at)
+    }
+
+    fn ask(intent: &ClaimIntent) -> Ask<'_> {
+        Ask { intent, now: now(), lease: LEASE, held_off: None }
+    }
+
     /// Every row that owner 1 may have left.
     fn rows() -> Vec<Row> {
         let mut rows = Vec::new();
         for state in [State::Running, State::Done, State::Retry, State::Quarantined] {
-            for phase in [Phase::NotBegun, Phase::MayHaveRun, Phase::ReplyPending] {
+            for phase in [Phase::NotBegun, Phase::MayHaveRun] {
                 for (strict, due, failures, lost) in (0..36).map(|n| (n % 2 == 0, n % 4 < 2, n / 4 % 3, n / 12)) {
                     let at = if due { before(now(), MINUTE * 2) } else { after(now(), MINUTE) };
                     rows.push(Row {
@@ -210,7 +202,7 @@ mod tests {
                         epoch: 5,
                         lease_until: at,
                         not_before: Some(at),
-                        ..Row::first(&intent(1, strict, false), before(now(), MINUTE * 5), LEASE)
+                        ..first(&intent(1, strict, false), before(now(), MINUTE * 5))
                     });
                 }
             }
@@ -224,8 +216,7 @@ mod tests {
             for nonce in [1, 2] {
                 for (strict, suspect) in [(false, false), (false, true), (true, false), (true, true)] {
                     let intent = intent(nonce, strict, suspect);
-                    let ask = Ask { intent: &intent, now: now(), lease: LEASE, retention: MINUTE * 60 * 24 * 10 };
-                    check(&row, &intent, &decide(Some(&row), &ask));
+                    check(&row, &intent, &decide(&row, &ask(&intent)));
                 }
             }
         }
@@ -236,7 +227,10 @@ mod tests {
         for_all(|row, intent, decision| {
             let strict = row.strict || intent.strict;
             if strict && row.phase == Phase::MayHaveRun && row.nonce != intent.nonce {
-                assert!(!matches!(decision, Decision::Mine(_)), "{row:?} {intent:?} {decision:?}");
+                assert!(
+                    !matches!(decision, Decision::Take(_) | Decision::Resume(_)),
+                    "{row:?} {intent:?} {decision:?}"
+                );
             }
         });
     }
@@ -244,20 +238,24 @@ mod tests {
     #[test]
     fn a_new_owner_has_the_next_epoch_and_the_old_one_its_own() {
         for_all(|row, intent, decision| {
-            if let Decision::Mine(mine) = decision {
-                let own = row.nonce == intent.nonce;
-                assert_eq!((mine.nonce, mine.epoch), (intent.nonce, if own { 5 } else { 6 }), "{row:?}");
-                assert!(!own || row.state == State::Running, "{row:?}");
+            let own = row.is_owned_by(intent.nonce);
+            match decision {
+                Decision::Take(next) => {
+                    assert_eq!((next.nonce, next.epoch, own), (intent.nonce, 6, false), "{row:?}");
+                }
+                Decision::Resume(next) => {
+                    assert_eq!((next.nonce, next.epoch, own), (intent.nonce, 5, true), "{row:?}");
+                }
+                _ => assert!(!own, "{row:?}"),
             }
         });
     }
 
     #[test]
     fn nothing_is_taken_from_a_live_owner_nor_before_its_time_nor_when_final() {
-        for_all(|row, intent, decision| {
-            if let Decision::Mine(_) | Decision::Quarantine(..) = decision {
-                let over = row.lease_until < now();
-                assert!(row.nonce == intent.nonce || over, "{row:?} {decision:?}");
+        for_all(|row, _, decision| {
+            if let Decision::Take(_) | Decision::PutAside(..) = decision {
+                assert!(row.lease_until < now(), "{row:?} {decision:?}");
                 assert!(matches!(row.state, State::Running | State::Retry), "{row:?} {decision:?}");
             }
         });
@@ -267,21 +265,20 @@ mod tests {
     fn an_event_that_lost_an_owner_is_claimed_only_with_the_permit() {
         for_all(|row, intent, decision| {
             let suspect = row.lost > 0 || row.state == State::Running;
-            let other = row.nonce != intent.nonce;
-            if let (Decision::Mine(_), true, true) = (decision, suspect, other) {
-                assert!(intent.suspect || row.phase == Phase::ReplyPending, "{row:?} {intent:?}");
+            if let (Decision::Take(_), true) = (decision, suspect) {
+                assert!(intent.suspect, "{row:?} {intent:?}");
             }
         });
     }
 
     #[test]
     fn budgets_are_never_passed_and_what_is_put_aside_keeps_its_name() {
-        for_all(|row, intent, decision| match decision {
-            Decision::Mine(mine) if mine.phase != Phase::ReplyPending && row.nonce != intent.nonce => {
-                assert!(mine.lost <= BUDGET.max_lost && row.failures <= BUDGET.max_failures, "{row:?}");
+        for_all(|row, _, decision| match decision {
+            Decision::Take(next) => {
+                assert!(next.lost <= BUDGET.max_lost && row.failures <= BUDGET.max_failures, "{row:?}");
                 assert!(row.state != State::Retry || row.failures < BUDGET.max_failures, "{row:?}");
             }
-            Decision::Quarantine(aside, reason) => {
+            Decision::PutAside(aside, reason) => {
                 assert_eq!((aside.nonce, aside.epoch, aside.state), (row.nonce, row.epoch, State::Quarantined));
                 assert_eq!(Reason::from_name(&aside.note), Some(*reason));
             }
@@ -292,23 +289,91 @@ mod tests {
     #[test]
     fn a_strict_claim_begins_as_not_begun_and_promises_no_deadline_yet() {
         for_all(|row, intent, decision| {
-            if let (Decision::Mine(mine), true) = (decision, row.nonce != intent.nonce) {
-                let lax = mine.phase == Phase::MayHaveRun;
-                assert_eq!(mine.strict, row.strict || intent.strict);
-                assert_eq!((lax, mine.deadline.is_some()), (!mine.strict && row.phase != Phase::ReplyPending, lax));
+            if let Decision::Take(next) = decision {
+                let begun = next.phase == Phase::MayHaveRun;
+                assert_eq!(next.strict, row.strict || intent.strict);
+                assert_eq!((begun, next.deadline != At::Clear), (!next.strict, begun));
             }
         });
     }
+
+    #[test]
+    fn while_owners_have_the_first_word_nobody_is_taken_over() {
+        for row in rows() {
+            for suspect in [false, true] {
+                let intent = intent(2, false, suspect);
+                let decision = decide(&row, &Ask { held_off: Some(MINUTE), ..ask(&intent) });
+
+                let touched = matches!(decision, Decision::Take(_) | Decision::PutAside(..));
+                assert!(!touched || row.state != State::Running, "{row:?} {decision:?}");
+            }
+        }
+    }
+
+    /// The guard of a write by somebody else compares these three: a write that changed none of them would let his in.
+    #[test]
+    fn every_write_but_a_completion_changes_state_epoch_or_lease() {
+        let seen = |row: &Row, next: &Next| {
+            next.state != row.state || next.epoch != row.epoch || matches!(next.lease_until, At::In(_))
+        };
+        for_all(|row, _, decision| {
+            if let Decision::Resume(next) | Decision::Take(next) | Decision::PutAside(next, _) = decision {
+                assert!(seen(row, next), "{row:?} {next:?}");
+            }
+            if row.state == State::Quarantined {
+                assert!(seen(row, &row.unchanged().requeued()), "{row:?}");
+            }
+            let claim = claim_of(row);
+            let note = Note::new("no");
+            let owners = [
+                claim.started(LEASE),
+                claim.as_row().retry(false, None, Certainty::NotRun, &note),
+                claim.as_row().quarantined(true, Certainty::Open, Reason::Permanent),
+            ];
+            if row.state == State::Running {
+                assert!(owners.iter().all(|next| seen(row, next)), "{row:?}");
+            }
+        });
+    }
+
+    fn claim_of(row: &Row) -> Claim {
+        Claim {
+            intent: Arc::new(intent(1, row.strict, false)),
+            epoch: row.epoch,
+            phase: row.phase,
+            strict: row.strict,
+            failures: row.failures,
+            lost: row.lost,
+            note: row.note.clone(),
+            fence_at: Moment::from_boot(MINUTE),
+            deadline_at: None,
+        }
+    }
+
+    #[test]
+    fn certainty_that_nothing_was_done_is_kept_only_where_nothing_ever_was() {
+        for (strict, epoch) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+            let row = Row { strict, epoch, ..first(&intent(1, strict, false), now()) };
+            let started = Claim { phase: Phase::MayHaveRun, ..claim_of(&row) };
+
+            let phase = |certainty| started.as_row().retry(false, None, certainty, &Note::default()).phase;
+
+            let certain = strict || epoch == 1;
+            let not_run = if certain { Phase::NotBegun } else { Phase::MayHaveRun };
+            assert_eq!(phase(Certainty::NotRun), not_run, "strict {strict}, epoch {epoch}");
+            assert_eq!((phase(Certainty::Over), phase(Certainty::Open)), (Phase::MayHaveRun, Phase::MayHaveRun));
+        }
+    }
+
     #[test]
     fn a_lease_is_over_only_when_its_grace_is_over_too() {
         let intent = intent(2, false, true);
-        let ask = Ask { intent: &intent, now: now(), lease: LEASE, retention: MINUTE * 60 * 24 * 10 };
         let ended = |ago| Row { lease_until: before(now(), ago), ..rows().remove(0) };
 
-        let within = decide(Some(&ended(LEASE.grace())), &ask);
-        let beyond = decide(Some(&ended(LEASE.grace() + Duration::from_millis(1))), &ask);
+        let within = decide(&ended(LEASE.grace()), &ask(&intent));
+        let beyond = decide(&ended(LEASE.grace() + Duration::from_millis(1)), &ask(&intent));
 
         assert_eq!(within, Decision::Wait { wake_in: Duration::ZERO, why: Wait::Running });
-        assert!(matches!(beyond, Decision::Mine(_)), "{beyond:?}");
+        assert!(matches!(beyond, Decision::Take(_)), "{beyond:?}");
     }
 }

@@ -1,36 +1,27 @@
-//! A claim as a store keeps it, and every change it may go through. Pure.
+//! A claim row, and every write it may go through. Pure.
 //!
-//! Stores without a server of their own read a row, let it change here, and write it back in the same transaction;
-//! Postgres says the same in SQL. Each change names the attempt that asks for it and does nothing for any other.
+//! A write is a [`Next`]: the columns the row has afterwards, with times as spans, since only the store's clock at the
+//! moment of the write may turn them into times. Stores write what they are given; none of them knows why.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ClaimIntent, ClaimView, Key, Lease, Nonce, Phase, Standing, State};
-use crate::{
-    event::{EventId, Fingerprint},
-    outcome::{CUT_BY_DRAIN, Certainty, Note, Reason},
-};
+use super::{Claim, ClaimIntent, Identity, Lease, Nonce, Phase, Standing, State};
+use crate::outcome::{CUT_BY_DRAIN, Certainty, Note, Reason};
 
-/// A lease may outlive the promised deadline by so much, for the settling; no more, or a forgotten attempt would hold
-/// its event for ever.
-const SETTLE_TIME: Duration = Duration::from_secs(5 * 60);
+/// A lease may outlive the promised deadline by this much, for the settling; no more, or a forgotten attempt would
+/// hold its event for ever.
+pub const SETTLE_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// A claim that nobody took up for so long after it was due is stranded: an hour, and the longest usual backoff.
-const STRANDED_AFTER: Duration = Duration::from_secs(3_600 + 600);
+/// A claim that nobody took up for this long after it was due is stranded: an hour, and the longest usual backoff.
+pub const STRANDED_AFTER: Duration = Duration::from_secs(3_600 + 600);
 
-/// One event's claim.
+/// One event's claim as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Which event.
-    pub key: Key,
-    /// Its id.
-    pub event_id: EventId,
-    /// Its type.
-    pub event_type: String,
-    /// Tells another event with the same id.
-    pub fingerprint: Fingerprint,
+    pub event: Identity,
     /// Where it stands.
     pub state: State,
     /// Whether the handler may have been called.
@@ -59,16 +50,35 @@ pub struct Row {
     pub note: String,
 }
 
-/// What came of a write.
+/// A time that a write sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Change {
-    /// The row changed: write it back.
-    Made,
-    /// The same attempt had written this before, and its answer was lost. Nothing to write.
-    Repeated,
-    /// The attempt does not own the row. Nothing to write.
-    Lost,
+pub enum At {
+    /// As it is.
+    Keep,
+    /// None any more.
+    Clear,
+    /// This long after the store's time at the write.
+    In(Duration),
+}
+
+/// A row as a write leaves it. All columns but the times are written, whatever the writer believes they are now: his
+/// copy may be older than the row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns of `Row`")]
+pub struct Next {
+    pub state: State,
+    pub phase: Phase,
+    pub strict: bool,
+    pub epoch: u32,
+    pub failures: u16,
+    pub lost: u16,
+    pub nonce: Nonce,
+    pub note: String,
+    /// Never [`At::Clear`]: every row has a lease, live or over.
+    pub lease_until: At,
+    pub deadline: At,
+    pub not_before: At,
+    pub finished_at: At,
 }
 
 /// `span` after `time`, at most the end of time.
@@ -83,47 +93,23 @@ pub fn before(time: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
 }
 
 /// The time from `now` until `time`, zero when it has passed.
-pub(super) fn until(time: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+fn until(time: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     (time - now).to_std().unwrap_or_default()
 }
 
+impl At {
+    /// What a column that holds `current` holds after the write.
+    #[must_use]
+    pub fn apply(self, current: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Keep => current,
+            Self::Clear => None,
+            Self::In(span) => Some(after(now, span)),
+        }
+    }
+}
+
 impl Row {
-    /// The row of an event that nobody claimed before.
-    #[must_use]
-    pub fn first(intent: &ClaimIntent, now: DateTime<Utc>, lease: Lease) -> Self {
-        Self {
-            key: intent.key,
-            event_id: intent.event_id.clone(),
-            event_type: intent.event_type.clone(),
-            fingerprint: intent.fingerprint,
-            state: State::Running,
-            phase: if intent.strict { Phase::NotBegun } else { Phase::MayHaveRun },
-            strict: intent.strict,
-            epoch: 1,
-            failures: 0,
-            lost: 0,
-            nonce: intent.nonce,
-            lease_until: after(now, lease.length()),
-            deadline: (!intent.strict).then(|| after(now, intent.timeout + lease.grace())),
-            not_before: None,
-            first_seen_at: now,
-            finished_at: None,
-            note: String::new(),
-        }
-    }
-
-    /// The row of an event that was handled, inserted where the row was lost.
-    #[must_use]
-    pub fn recovered(intent: &ClaimIntent, now: DateTime<Utc>, lease: Lease) -> Self {
-        Self {
-            state: State::Done,
-            deadline: None,
-            finished_at: Some(now),
-            note: "inserted by its completion".to_owned(),
-            ..Self::first(intent, now, lease)
-        }
-    }
-
     /// Whether the owner was silent for longer than lease and grace.
     #[must_use]
     pub fn is_stale(&self, now: DateTime<Utc>, lease: Lease) -> bool {
@@ -141,20 +127,17 @@ impl Row {
         after(due, STRANDED_AFTER) < now
     }
 
-    /// What a parked copy needs to know.
+    /// What a parked copy does next. `held_off`: take-overs are not allowed for this long.
     #[must_use]
-    pub fn view(&self, now: DateTime<Utc>, lease: Lease) -> ClaimView {
-        let standing = match self.state {
+    pub fn standing(&self, now: DateTime<Utc>, lease: Lease, held_off: Option<Duration>) -> Standing {
+        let wait = |left: Duration| if left.is_zero() { Standing::Claimable } else { Standing::Wait(left) };
+        match self.state {
             State::Done => Standing::Settled,
             State::Quarantined => Standing::Quarantined,
-            State::Running if self.is_stale(now, lease) => Standing::Claimable,
+            State::Running if self.is_stale(now, lease) => wait(held_off.unwrap_or_default()),
             State::Running => Standing::Wait(self.lease_left(now, lease)),
-            State::Retry => match self.due_in(now) {
-                Duration::ZERO => Standing::Claimable,
-                left => Standing::Wait(left),
-            },
-        };
-        ClaimView { key: self.key, standing, nonce: Some(self.nonce) }
+            State::Retry => wait(self.due_in(now)),
+        }
     }
 
     /// The time until lease and grace are over.
@@ -169,108 +152,17 @@ impl Row {
         self.not_before.map_or(Duration::ZERO, |due| until(due, now))
     }
 
-    /// Whether the attempt before the running one was cut by a drain. Not known of an event whose owner was lost since:
-    /// a lost owner leaves the note of the attempt before it.
+    /// The end of the lease after a renewal: a whole lease, at most [`SETTLE_TIME`] beyond the promised deadline.
     #[must_use]
-    pub fn was_cut_by_drain(note: &str, lost: u16) -> bool {
-        lost == 0 && note == CUT_BY_DRAIN
-    }
-
-    fn is_owned_by(&self, nonce: Nonce) -> bool {
-        self.state == State::Running && self.nonce == nonce
-    }
-
-    /// The handler is about to be called.
-    pub fn start(&mut self, intent: &ClaimIntent, now: DateTime<Utc>, lease: Lease) -> Change {
-        if !self.is_owned_by(intent.nonce) || self.phase == Phase::ReplyPending {
-            return Change::Lost;
-        }
-        self.phase = Phase::MayHaveRun;
-        self.lease_until = after(now, lease.length());
-        self.deadline = Some(after(now, intent.timeout + lease.grace()));
-        Change::Made
-    }
-
-    /// The handler returned; its replies are stored beside the row.
-    pub fn reply_pending(&mut self, nonce: Nonce, now: DateTime<Utc>, lease: Lease) -> Change {
-        if !self.is_owned_by(nonce) {
-            return Change::Lost;
-        }
-        self.phase = Phase::ReplyPending;
-        self.lease_until = after(now, lease.length());
-        self.deadline = None;
-        Change::Made
-    }
-
-    /// The owner lives.
-    pub fn renew(&mut self, nonce: Nonce, now: DateTime<Utc>, lease: Lease) -> Change {
-        if !self.is_owned_by(nonce) {
-            return Change::Lost;
-        }
+    pub fn renewed_until(&self, now: DateTime<Utc>, lease: Lease) -> DateTime<Utc> {
         let limit = self.deadline.map_or(DateTime::<Utc>::MAX_UTC, |deadline| after(deadline, SETTLE_TIME));
-        self.lease_until = after(now, lease.length()).min(limit);
-        Change::Made
+        after(now, lease.length()).min(limit)
     }
 
-    /// The event was handled. Taken from whoever the row names, whatever happened to it meanwhile.
-    pub fn complete(&mut self, nonce: Nonce, now: DateTime<Utc>) -> Change {
-        if self.nonce != nonce {
-            return Change::Lost;
-        }
-        if self.state == State::Done {
-            return Change::Repeated;
-        }
-        self.state = State::Done;
-        self.finished_at.get_or_insert(now);
-        Change::Made
-    }
-
-    /// The attempt failed cleanly, or is handed back.
-    pub fn retry(&mut self, nonce: Nonce, retry: &Retry<'_>, now: DateTime<Utc>) -> Change {
-        if self.state == State::Retry && self.nonce == nonce {
-            return Change::Repeated;
-        }
-        if !self.is_owned_by(nonce) {
-            return Change::Lost;
-        }
-        self.state = State::Retry;
-        if self.phase != Phase::ReplyPending && self.strict && retry.certainty == Certainty::NotRun {
-            self.phase = Phase::NotBegun;
-        }
-        self.end_attempt(retry.counts, retry.certainty);
-        self.not_before = Some(after(now, retry.after.unwrap_or_default()));
-        retry.note.as_str().clone_into(&mut self.note);
-        Change::Made
-    }
-
-    /// The owner puts the event aside for a human. An undelivered reply does not undo that the event was handled.
-    pub fn quarantine(&mut self, intent: &ClaimIntent, verdict: &Verdict, now: DateTime<Utc>) -> Change {
-        let end = if verdict.reason == Reason::ReplyUndelivered { State::Done } else { State::Quarantined };
-        if self.state == end && self.nonce == intent.nonce {
-            return Change::Repeated;
-        }
-        if !self.is_owned_by(intent.nonce) {
-            return Change::Lost;
-        }
-        self.end_attempt(verdict.counts, verdict.certainty);
-        self.strict |= intent.strict;
-        self.put_aside(verdict.reason, now);
-        self.state = end;
-        Change::Made
-    }
-
-    pub(super) fn put_aside(&mut self, reason: Reason, now: DateTime<Utc>) {
-        self.state = State::Quarantined;
-        self.finished_at = Some(now);
-        reason.as_str().clone_into(&mut self.note);
-    }
-
-    fn end_attempt(&mut self, counts: bool, certainty: Certainty) {
-        self.failures = self.failures.saturating_add(u16::from(counts));
-        match certainty {
-            Certainty::NotRun | Certainty::Over => self.deadline = None,
-            Certainty::Open => {}
-        }
+    /// Whether this attempt owns the event now.
+    #[must_use]
+    pub fn is_owned_by(&self, nonce: Nonce) -> bool {
+        self.state == State::Running && self.nonce == nonce
     }
 
     /// Whether the handler of the last attempt may still be running.
@@ -279,45 +171,204 @@ impl Row {
         self.deadline.is_some_and(|deadline| deadline >= now)
     }
 
-    /// An operator puts the event back: claimable at once, budgets anew. With `posts_only` its handler is not called
-    /// again, its stored replies are posted.
-    pub fn requeue(&mut self, seen: Nonce, posts_only: bool, now: DateTime<Utc>) -> Change {
-        let end = if posts_only { State::Done } else { State::Quarantined };
-        if self.state != end || self.nonce != seen || self.may_still_run(now) {
-            return Change::Lost;
+    /// The row as it is: what a write changes is said on top of it.
+    #[must_use]
+    pub fn unchanged(&self) -> Next {
+        Next {
+            state: self.state,
+            phase: self.phase,
+            strict: self.strict,
+            epoch: self.epoch,
+            failures: self.failures,
+            lost: self.lost,
+            nonce: self.nonce,
+            note: self.note.clone(),
+            lease_until: At::Keep,
+            deadline: At::Keep,
+            not_before: At::Keep,
+            finished_at: At::Keep,
         }
-        self.state = State::Retry;
-        self.phase = if posts_only { Phase::ReplyPending } else { Phase::NotBegun };
-        self.epoch = self.epoch.saturating_add(1);
-        self.failures = 0;
-        self.lost = 0;
-        self.not_before = Some(now);
-        self.finished_at = None;
-        self.note = "requeued".to_owned();
-        Change::Made
+    }
+
+    /// The row after `next`.
+    #[must_use]
+    pub fn after(self, next: &Next, now: DateTime<Utc>) -> Self {
+        Self {
+            state: next.state,
+            phase: next.phase,
+            strict: next.strict,
+            epoch: next.epoch,
+            failures: next.failures,
+            lost: next.lost,
+            nonce: next.nonce,
+            note: next.note.clone(),
+            lease_until: next.lease_until.apply(Some(self.lease_until), now).unwrap_or(now),
+            deadline: next.deadline.apply(self.deadline, now),
+            not_before: next.not_before.apply(self.not_before, now),
+            finished_at: next.finished_at.apply(self.finished_at, now),
+            ..self
+        }
     }
 }
 
-/// A clean failure or a handing back.
-#[derive(Debug, Clone, Copy)]
-pub struct Retry<'a> {
-    /// Whether it costs a failure.
-    pub counts: bool,
-    /// How long to wait.
-    pub after: Option<Duration>,
-    /// What is certain about the handler.
-    pub certainty: Certainty,
-    /// Why.
-    pub note: &'a Note,
+impl Next {
+    /// The row this makes where there was none.
+    #[must_use]
+    pub fn insert(&self, event: Identity, now: DateTime<Utc>) -> Row {
+        let blank = Row {
+            event,
+            state: self.state,
+            phase: self.phase,
+            strict: self.strict,
+            epoch: self.epoch,
+            failures: self.failures,
+            lost: self.lost,
+            nonce: self.nonce,
+            lease_until: now,
+            deadline: None,
+            not_before: None,
+            first_seen_at: now,
+            finished_at: None,
+            note: String::new(),
+        };
+        blank.after(self, now)
+    }
+
+    /// The first claim of an event. Under `rerun` the handler may be called at once; a strict attempt says so first.
+    #[must_use]
+    pub fn first(intent: &ClaimIntent, lease: Lease) -> Self {
+        Self {
+            state: State::Running,
+            phase: if intent.strict { Phase::NotBegun } else { Phase::MayHaveRun },
+            strict: intent.strict,
+            epoch: 1,
+            failures: 0,
+            lost: 0,
+            nonce: intent.nonce,
+            note: String::new(),
+            lease_until: At::In(lease.length()),
+            deadline: if intent.strict { At::Clear } else { At::In(lease.promise(intent.timeout)) },
+            not_before: At::Clear,
+            finished_at: At::Clear,
+        }
+    }
+
+    /// The final row of an event so old that its row may have been forgotten: it must not look new.
+    #[must_use]
+    pub fn too_old(intent: &ClaimIntent, lease: Lease) -> Self {
+        let unclaimed = Self { phase: Phase::NotBegun, deadline: At::Clear, ..Self::first(intent, lease) };
+        Self { lease_until: At::In(Duration::ZERO), ..unclaimed }.put_aside(Reason::TooOld)
+    }
+
+    /// The event is put aside for a human.
+    pub(super) fn put_aside(self, reason: Reason) -> Self {
+        Self {
+            state: State::Quarantined,
+            finished_at: At::In(Duration::ZERO),
+            note: reason.as_str().to_owned(),
+            ..self
+        }
+    }
+
+    /// The attempt is over.
+    fn ended(self, counts: bool, certainty: Certainty) -> Self {
+        // Nothing was done by this attempt. Where it is the first, or the event is strict (its attempts begin only
+        // where none has begun), nothing was ever done.
+        let never_begun = certainty == Certainty::NotRun && (self.strict || self.epoch == 1);
+        Self {
+            phase: if never_begun { Phase::NotBegun } else { self.phase },
+            failures: self.failures.saturating_add(u16::from(counts)),
+            deadline: match certainty {
+                Certainty::NotRun | Certainty::Over => At::Clear,
+                Certainty::Open => self.deadline,
+            },
+            ..self
+        }
+    }
+
+    /// The attempt failed cleanly, or is handed back.
+    #[must_use]
+    pub fn retry(self, counts: bool, after: Option<Duration>, certainty: Certainty, note: &Note) -> Self {
+        Self {
+            state: State::Retry,
+            not_before: At::In(after.unwrap_or_default()),
+            note: note.as_str().to_owned(),
+            ..self.ended(counts, certainty)
+        }
+    }
+
+    /// The owner puts the event aside for a human.
+    #[must_use]
+    pub fn quarantined(self, counts: bool, certainty: Certainty, reason: Reason) -> Self {
+        self.ended(counts, certainty).put_aside(reason)
+    }
+
+    /// An operator puts the event back: claimable at once under the next epoch, budgets anew.
+    #[must_use]
+    pub fn requeued(self) -> Self {
+        Self {
+            state: State::Retry,
+            phase: Phase::NotBegun,
+            epoch: self.epoch.saturating_add(1),
+            failures: 0,
+            lost: 0,
+            deadline: At::Clear,
+            not_before: At::In(Duration::ZERO),
+            finished_at: At::Clear,
+            note: "requeued".to_owned(),
+            ..self
+        }
+    }
 }
 
-/// The owner's verdict that a human must look.
-#[derive(Debug, Clone, Copy)]
-pub struct Verdict {
-    /// Why.
-    pub reason: Reason,
-    /// Whether the last attempt costs a failure.
-    pub counts: bool,
-    /// What is certain about the handler.
-    pub certainty: Certainty,
+impl Claim {
+    /// The row as its owner knows it.
+    #[must_use]
+    pub fn as_row(&self) -> Next {
+        Next {
+            state: State::Running,
+            phase: self.phase,
+            strict: self.strict,
+            epoch: self.epoch,
+            failures: self.failures,
+            lost: self.lost,
+            nonce: self.intent.nonce,
+            note: self.note.clone(),
+            lease_until: At::Keep,
+            deadline: At::Keep,
+            not_before: At::Keep,
+            finished_at: At::Keep,
+        }
+    }
+
+    /// The handler is about to be called.
+    #[must_use]
+    pub fn started(&self, lease: Lease) -> Next {
+        Next {
+            phase: Phase::MayHaveRun,
+            lease_until: At::In(lease.length()),
+            deadline: At::In(lease.promise(self.intent.timeout)),
+            ..self.as_row()
+        }
+    }
+
+    /// The event was handled; for where its row is gone.
+    #[must_use]
+    pub fn done(&self) -> Next {
+        Next {
+            state: State::Done,
+            lease_until: At::In(Duration::ZERO),
+            deadline: At::Clear,
+            finished_at: At::In(Duration::ZERO),
+            note: "inserted by its completion".to_owned(),
+            ..self.as_row()
+        }
+    }
+
+    /// Whether the attempt before this one was cut by a drain. Not known of an event whose owner was lost since: a lost
+    /// owner leaves the note of the attempt before it. The note is the only witness: whoever cut it is gone.
+    #[must_use]
+    pub fn follows_a_drain(&self) -> bool {
+        self.lost == 0 && self.note == CUT_BY_DRAIN
+    }
 }

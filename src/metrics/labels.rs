@@ -15,8 +15,8 @@ pub const LOSSES: [&str; 2] = ["fenced", "expired"];
 pub const PAUSES: [&str; 3] = ["store", "breaker", "brake"];
 /// What a Workspace Events subscription says of its end.
 pub const WARNINGS: [&str; 3] = ["expiring", "expired", "suspended"];
-/// How a store operation can fail.
-pub const STORE_ERRORS: [&str; 4] = ["contention", "refused", "unknown", "claim_lost"];
+/// How a statement can fail.
+pub const STORE_ERRORS: [&str; 3] = ["contention", "refused", "unknown"];
 /// The sources there are.
 pub const SOURCES: [&str; 1] = ["pubsub"];
 /// Why a stream of a source ended, or a request to it failed. Classes of our own: the codes of gRPC are more.

@@ -48,6 +48,7 @@ fn touch(metrics: &Metrics) {
     metrics.source_up.with_label_values(&["pubsub"]);
     metrics.store_info.with_label_values(&["memory"]);
     metrics.db_query_duration.with_label_values(&["claim", "ok"]);
+    metrics.db_batch_items.with_label_values(&["enter"]);
     metrics.db_acquire_duration.with_label_values(&["work"]);
     metrics.db_pool_connections.with_label_values(&["work", "idle"]);
     metrics.handler_duration.with_label_values(&["MESSAGE", "ok"]);

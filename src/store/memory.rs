@@ -10,20 +10,22 @@ use std::{
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
-use super::{ClaimStore, StoreError};
+use super::{
+    Aside, ClaimTable, Counts, Entered, Entry, Quarantine, QuarantineRow, Quarantined, Readiness, Rider, Seen,
+    StoreError, Swap, Upkeep,
+};
 use crate::{
     claim::{
-        Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Lease, Phase, Standing, Step, StoredReply, Wait,
-        decide::{Ask, Decision, decide},
-        row::{Change, Retry, Row, Verdict},
+        self, ClaimRef, Key, Lease, Nonce, Standing, State,
+        row::{Row, before},
     },
     clock::{Clock, Steady},
-    outcome::{Detail, Outcome, Reason},
+    outcome::Note,
 };
-use quarantine::{Entry, Quarantine};
+use quarantine::Rows;
 
-mod operators;
 mod quarantine;
 
 /// Finished events remembered unless told otherwise: some 40 MB.
@@ -42,8 +44,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Tables {
     claims: HashMap<Key, Row>,
-    replies: HashMap<Key, Vec<StoredReply>>,
-    quarantine: Quarantine,
+    quarantine: Rows,
     /// Rows at which the finished ones are counted again.
     trim_at: usize,
 }
@@ -55,170 +56,165 @@ impl MemoryStore {
         Self { lease, retention, clock: Steady::new(clock), finished_cap: FINISHED, tables: Mutex::default() }
     }
 
-    /// Remembers so many finished events, and ten per cent more before it forgets the oldest.
+    /// Remembers this many finished events, and ten per cent more before it forgets the oldest.
     #[must_use]
     pub const fn remembering(mut self, finished: usize) -> Self {
         self.finished_cap = finished;
         self
     }
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Loses the row of an event, as a failover to a server that lagged does.
+    #[cfg(feature = "testing")]
+    pub fn lose(&self, key: Key) {
+        self.open().1.claims.remove(&key);
     }
 
-    fn entry(&self, row: &Row, reason: Reason, detail: &Detail, intent: &ClaimIntent) -> Entry {
-        Entry::new(row, reason, detail, intent, self.clock.now())
+    fn open(&self) -> (DateTime<Utc>, MutexGuard<'_, Tables>) {
+        (self.clock.now(), self.tables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Tables {
+    fn see(&self, key: Key, now: DateTime<Utc>) -> Option<Seen> {
+        self.claims.get(&key).map(|row| Seen { row: row.clone(), now, held_off: None, server: None })
+    }
+
+    fn swap(&mut self, swap: &Swap, now: DateTime<Utc>) -> bool {
+        let row = self.claims.get(&swap.event.key);
+        if !swap.guard.holds(row) {
+            return false;
+        }
+        let written = match row {
+            Some(row) => row.clone().after(&swap.next, now),
+            None => swap.next.insert(swap.event.clone(), now),
+        };
+        match &swap.rider {
+            Some(Rider::Request { seq, .. }) if !self.quarantine.request(*seq) => return false,
+            Some(Rider::Aside(aside)) => {
+                _ = self.quarantine.add(aside, (written.epoch, written.nonce, written.strict), now)
+            }
+            Some(Rider::Request { .. }) | None => {}
+        }
+        self.claims.insert(swap.event.key, written);
+        true
+    }
+
+    fn complete(&mut self, claim: ClaimRef, now: DateTime<Utc>) -> bool {
+        let Some(row) = self.claims.get_mut(&claim.key).filter(|row| row.nonce == claim.nonce) else { return false };
+        if row.state != State::Running {
+            self.quarantine.late_success(claim);
+        }
+        row.state = State::Done;
+        row.finished_at.get_or_insert(now);
+        true
+    }
+
+    fn renew(&mut self, claim: ClaimRef, lease: Lease, now: DateTime<Utc>) -> bool {
+        let owned = self.claims.get_mut(&claim.key).filter(|row| row.is_owned_by(claim.nonce));
+        owned.map(|row| row.lease_until = row.renewed_until(now, lease)).is_some()
+    }
+
     /// Forgets the oldest finished events beyond the cap. Amortised: the next count waits for a tenth more rows.
     fn trim(&mut self, cap: usize) {
         if self.claims.len() < self.trim_at.max(cap + cap / 10 + 1) {
             return;
         }
-        let mut finished: Vec<_> =
-            self.claims.values().filter_map(|row| row.finished_at.map(|at| (at, row.key))).collect();
+        let finished = self.claims.values().filter_map(|row| row.finished_at.map(|at| (at, row.event.key)));
+        let mut finished: Vec<_> = finished.collect();
         finished.sort_unstable();
         for (_, key) in finished.iter().take(finished.len().saturating_sub(cap)) {
-            self.forget(*key);
+            self.claims.remove(key);
         }
         self.trim_at = self.claims.len() + cap / 10 + 1;
-    }
-
-    fn forget(&mut self, key: Key) {
-        self.claims.remove(&key);
-        self.replies.remove(&key);
     }
 }
 
 #[async_trait]
-impl ClaimStore for MemoryStore {
-    async fn claim(&self, intent: &Arc<ClaimIntent>) -> Result<Claimed, StoreError> {
-        let fence_at = self.lease.fence_after(self.clock.moment());
-        let mut tables = self.tables();
-        let ask = Ask { intent, now: self.clock.now(), lease: self.lease, retention: self.retention };
-        Ok(match decide(tables.claims.get(&intent.key), &ask) {
-            Decision::Mine(row) => {
-                let claim = Claim {
-                    intent: Arc::clone(intent),
-                    epoch: row.epoch,
-                    phase: row.phase,
-                    strict: row.strict,
-                    failures: row.failures,
-                    lost: row.lost,
-                    cut_by_drain: Row::was_cut_by_drain(&row.note, row.lost),
-                    replies: match row.phase {
-                        Phase::ReplyPending => tables.replies.get(&row.key).cloned().unwrap_or_default(),
-                        Phase::NotBegun | Phase::MayHaveRun => Vec::new(),
-                    },
-                    fence_at,
-                };
-                tables.claims.insert(row.key, row);
-                tables.trim(self.finished_cap);
-                Claimed::Mine(claim)
+impl ClaimTable for MemoryStore {
+    async fn enter(&self, entries: &[Entry]) -> Result<Vec<Entered>, StoreError> {
+        let (now, mut tables) = self.open();
+        tables.trim(self.finished_cap);
+        let enter = |Entry { intent, first }: &Entry| match tables.see(intent.key(), now) {
+            Some(seen) => Entered::Found(Box::new(seen)),
+            None if intent.born < before(now, claim::fence(self.retention)) => Entered::Old,
+            None => {
+                tables.claims.insert(intent.key(), first.insert(intent.event.clone(), now));
+                Entered::Inserted
             }
-            Decision::Quarantine(row, reason) => {
-                tables.quarantine.add(self.entry(&row, reason, &Detail::default(), intent));
-                tables.claims.insert(row.key, row);
-                tables.trim(self.finished_cap);
-                Claimed::Quarantined { reason, fresh: true }
-            }
-            Decision::Mismatch(parked) => {
-                let reason = Reason::Mismatch;
-                let Tables { claims, quarantine, .. } = &mut *tables;
-                let fresh = claims
-                    .get(&intent.key)
-                    .is_some_and(|row| quarantine.add(self.entry(row, reason, &Detail::default(), intent)));
-                parked.map_or(Claimed::Quarantined { reason, fresh }, |wake_in| Claimed::Wait {
-                    wake_in,
-                    why: Wait::Mismatch,
-                })
-            }
-            Decision::Wait { wake_in, why } => Claimed::Wait { wake_in, why },
-            Decision::Settled => Claimed::Settled,
-            Decision::Quarantined(reason) => Claimed::Quarantined { reason, fresh: false },
-        })
-    }
-
-    async fn advance(&self, claim: &Claim, step: &Step) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        let Tables { claims, replies, .. } = &mut *tables;
-        let intent = &claim.intent;
-        let row = claims.get_mut(&intent.key).ok_or(StoreError::ClaimLost)?;
-        match step {
-            Step::Started => unless_lost(row.start(intent, self.clock.now(), self.lease)),
-            Step::ReplyPending(new) => {
-                unless_lost(row.reply_pending(intent.nonce, self.clock.now(), self.lease))?;
-                let stored = replies.entry(intent.key).or_default();
-                for reply in new {
-                    if stored.iter().all(|known| known.ordinal != reply.ordinal) {
-                        stored.push(reply.clone());
-                    }
-                }
-                stored.sort_by_key(|reply| reply.ordinal);
-                Ok(())
-            }
-        }
-    }
-
-    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<ClaimRef>, StoreError> {
-        let mut tables = self.tables();
-        let now = self.clock.now();
-        let lost = claims.iter().filter(|claim| {
-            tables
-                .claims
-                .get_mut(&claim.key())
-                .is_none_or(|row| row.renew(claim.nonce(), now, self.lease) == Change::Lost)
-        });
-        Ok(lost.cloned().collect())
-    }
-
-    async fn settle(&self, claim: &ClaimRef, outcome: &Outcome) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let mut tables = self.tables();
-        let Tables { claims, replies, quarantine, .. } = &mut *tables;
-        match outcome {
-            Outcome::Done => {
-                let row = claims.entry(claim.key()).or_insert_with(|| Row::recovered(claim.intent(), now, self.lease));
-                unless_lost(row.complete(claim.nonce(), now))?;
-                replies.remove(&claim.key());
-                quarantine.resolve(claim.key(), claim.nonce(), now);
-                tables.trim(self.finished_cap);
-                Ok(())
-            }
-            Outcome::Retry { counts, after, certainty, note } => {
-                let row = claims.get_mut(&claim.key()).ok_or(StoreError::ClaimLost)?;
-                let retry = Retry { counts: *counts, after: *after, certainty: *certainty, note };
-                unless_lost(row.retry(claim.nonce(), &retry, now))
-            }
-            Outcome::Quarantine { reason, counts, certainty, detail } => {
-                let row = claims.get_mut(&claim.key()).ok_or(StoreError::ClaimLost)?;
-                let verdict = Verdict { reason: *reason, counts: *counts, certainty: *certainty };
-                let change = row.quarantine(claim.intent(), &verdict, now);
-                if change == Change::Made {
-                    quarantine.add(self.entry(row, *reason, detail, claim.intent()));
-                }
-                unless_lost(change)
-            }
-        }
-    }
-
-    async fn look(&self, keys: &[Key]) -> Result<Vec<ClaimView>, StoreError> {
-        let tables = self.tables();
-        let now = self.clock.now();
-        let look = |key: &Key| match tables.claims.get(key) {
-            Some(row) => row.view(now, self.lease),
-            None => ClaimView { key: *key, standing: Standing::Absent, nonce: None },
         };
-        Ok(keys.iter().map(look).collect())
+        Ok(entries.iter().map(enter).collect())
+    }
+
+    async fn swap(&self, swaps: &[Swap]) -> Result<Vec<bool>, StoreError> {
+        let (now, mut tables) = self.open();
+        Ok(swaps.iter().map(|swap| tables.swap(swap, now)).collect())
+    }
+
+    async fn complete(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let (now, mut tables) = self.open();
+        Ok(claims.iter().map(|claim| tables.complete(*claim, now)).collect())
+    }
+
+    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let (now, mut tables) = self.open();
+        Ok(claims.iter().map(|claim| tables.renew(*claim, self.lease, now)).collect())
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Seen>>, StoreError> {
+        let (now, tables) = self.open();
+        Ok(keys.iter().map(|key| tables.see(*key, now)).collect())
     }
 }
 
-const fn unless_lost(change: Change) -> Result<(), StoreError> {
-    match change {
-        Change::Made | Change::Repeated => Ok(()),
-        Change::Lost => Err(StoreError::ClaimLost),
+#[async_trait]
+impl Quarantine for MemoryStore {
+    async fn put_aside(&self, aside: &Aside, epoch: u32, nonce: Nonce) -> Result<bool, StoreError> {
+        let (now, mut tables) = self.open();
+        Ok(tables.quarantine.add(aside, (epoch, nonce, aside.intent.strict), now))
+    }
+
+    async fn find(&self, seq: i64) -> Result<Option<Quarantined>, StoreError> {
+        Ok(self.open().1.quarantine.find(seq))
+    }
+
+    async fn close(&self, seq: i64, _resolution: &Note) -> Result<bool, StoreError> {
+        Ok(self.open().1.quarantine.close(seq))
+    }
+
+    async fn newest(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
+        Ok(self.open().1.quarantine.newest(limit))
+    }
+
+    async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
+        let (now, tables) = self.open();
+        let waits = |row: &Row| matches!(row.standing(now, self.lease, None), Standing::Wait(_));
+        Ok(tables.quarantine.requested(limit, |key| !tables.claims.get(key).is_some_and(waits)))
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn prepare(&self) -> Result<Readiness, StoreError> {
+        Ok(Readiness::Ready)
+    }
+
+    async fn expire(&self, quarantine_retention: Duration) -> Result<u64, StoreError> {
+        let (now, mut tables) = self.open();
+        let (known, limit) = (tables.claims.len(), before(now, self.retention));
+        tables.claims.retain(|_, row| row.finished_at.is_none() || row.first_seen_at >= limit);
+        let claims = known - tables.claims.len();
+        let rows = tables.quarantine.expire(before(now, quarantine_retention));
+        Ok(u64::try_from(claims + rows).unwrap_or(u64::MAX))
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        let (now, tables) = self.open();
+        let mut counts = tables.quarantine.counts();
+        for row in tables.claims.values() {
+            counts.stale += u64::from(row.is_stale(now, self.lease));
+            counts.stranded += u64::from(row.is_stranded(now));
+        }
+        Ok(counts)
     }
 }
 
@@ -228,9 +224,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        claim::{Budget, Nonce},
+        claim::{Budget, Claim, ClaimIntent, Claimed, Identity},
+        claims::{Claims, Tables as Ports},
         clock::SystemClock,
         event::{EventId, Fingerprint},
+        metrics::Metrics,
+        outcome::Outcome,
         testing::{
             clock::TestClock,
             conformance::{self, Bench, Place, Process, Reach, Settings},
@@ -262,7 +261,8 @@ mod tests {
     #[async_trait]
     impl Place for InMemory {
         async fn process(&self, settings: Settings) -> Process {
-            Process::of(MemoryStore::new(settings.lease, settings.retention, Arc::clone(&self.0)))
+            let store = MemoryStore::new(settings.lease, settings.retention, Arc::clone(&self.0));
+            Process::of(store, settings, Arc::clone(&self.0))
         }
 
         async fn pass(&self, span: Duration) {
@@ -276,13 +276,16 @@ mod tests {
 
         conformance::run(&InMemory(Arc::new(clock)), 1).await;
     }
+
     fn intent() -> Arc<ClaimIntent> {
         let key = uuid::Uuid::new_v4();
         Arc::new(ClaimIntent {
-            key: Key::from(key),
-            event_id: EventId::new(key.to_string()),
-            event_type: "MESSAGE".to_owned(),
-            fingerprint: Fingerprint([1; 17]),
+            event: Identity {
+                key: Key::from(key),
+                event_id: EventId::new(key.to_string()),
+                event_type: "MESSAGE".to_owned(),
+                fingerprint: Fingerprint([1; 17]),
+            },
             nonce: Nonce::random(),
             strict: false,
             budget: Budget { max_failures: 8, max_lost: 3 },
@@ -295,24 +298,27 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_finished_events_are_forgotten_and_those_in_flight_never() {
-        let days = Duration::from_secs(10 * 86_400);
-        let store = MemoryStore::new(Lease::new(Duration::from_secs(60)), days, Arc::new(SystemClock)).remembering(100);
+        let (lease, days) = (Lease::new(Duration::from_secs(60)), Duration::from_secs(10 * 86_400));
+        let store = MemoryStore::new(lease, days, Arc::new(SystemClock)).remembering(100);
+        let claims = Claims::new(Ports::of(store), lease, Arc::new(SystemClock), Metrics::new().unwrap());
+        let mine = async |event: &Arc<ClaimIntent>| -> Claim {
+            let Ok(Claimed::Mine(claim)) = claims.claim(event).await else { panic!("the event is new") };
+            claim
+        };
         let mut in_flight = Vec::new();
         let mut finished = Vec::new();
 
         for _ in 0..500 {
             let (running, done) = (intent(), intent());
-            for event in [&running, &done] {
-                assert!(matches!(store.claim(event).await, Ok(Claimed::Mine(_))));
-            }
-            store.settle(&ClaimRef::unanswered(Arc::clone(&done)), &Outcome::Done).await.unwrap();
-            in_flight.push(running.key);
-            finished.push(done.key);
+            mine(&running).await;
+            claims.settle(&mine(&done).await, &Outcome::Done).await.unwrap();
+            in_flight.push(running.key());
+            finished.push(done.key());
         }
 
         let known = async |keys: &[Key]| {
-            let views = store.look(keys).await.unwrap();
-            views.iter().filter(|view| view.standing != Standing::Absent).count()
+            let standings = claims.look(keys).await.unwrap();
+            standings.iter().filter(|standing| **standing != Standing::Absent).count()
         };
         assert_eq!(known(&in_flight).await, 500);
         assert_eq!(known(&finished[400..]).await, 100);

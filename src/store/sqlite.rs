@@ -1,49 +1,43 @@
 //! Claims in a SQLite file: one host, one process, no server.
 //!
 //! A lock file beside the database is held for life, so whoever opens it knows that every earlier owner is dead and
-//! takes their events over at once. Each call is one immediate transaction: it reads the row, lets it change by the
-//! rules of [`crate::claim::row`], and writes it back; what has been answered is on disk (WAL, synchronous FULL).
+//! takes their events over at once. Each call is one immediate transaction, and so one write to the disk, however many
+//! items it has; what has been answered is on disk (WAL, synchronous FULL).
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlx::{
-    Sqlite, SqlitePool, Transaction,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use chrono::DateTime;
 
-use super::{ClaimStore, StoreError};
+use super::{ClaimTable, Entered, Entry, Rider, Seen, StoreError, Swap};
 use crate::{
     claim::{
-        Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Lease, Phase, Standing, Step, Wait,
-        decide::{Ask, Decision, decide},
-        row::{Change, Retry, Row, Verdict, before},
+        self, ClaimRef, Key, Lease,
+        row::{At, SETTLE_TIME, before},
     },
     clock::{Clock, Steady},
-    outcome::{Detail, Outcome, Reason},
 };
+use database::{Database, Held};
 pub use error::OpenError;
-use error::classify;
 use lock::Lock;
 use rows::micros;
 
+mod database;
 mod error;
 mod lock;
 mod quarantine;
 mod rows;
-mod statements;
 mod upkeep;
 
-/// How long a call waits for the one connection, and the connection for a backup that holds the file.
-const BUSY: Duration = Duration::from_secs(5);
+/// The version of the schema, kept in `user_version`.
+const VERSION: i64 = 1;
 
 /// The claims of one process, in a file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    pool: SqlitePool,
+    database: Database,
     lease: Lease,
     retention: Duration,
-    clock: Steady,
     _lock: Lock,
 }
 
@@ -60,235 +54,182 @@ impl SqliteStore {
     ) -> Result<Self, StoreError> {
         let lock = Lock::take(path)?;
         lock::private_file(path)?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(BUSY)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .test_before_acquire(false)
-            .connect_lazy_with(options);
-        let store = Self { pool, lease, retention, clock: Steady::new(clock), _lock: lock };
+        let store = Self { database: Database::new(path, Steady::new(clock)), lease, retention, _lock: lock };
         store.migrate(path).await?;
         Ok(store)
     }
 
     async fn migrate(&self, path: &Path) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        let found: i64 = sqlx::query_scalar(statements::FIND_VERSION).fetch_one(&mut *tx).await.map_err(classify)?;
-        match found {
-            0 => {
-                for statement in statements::SCHEMA {
-                    sqlx::query(statement).execute(&mut *tx).await.map_err(classify)?;
-                }
-            }
-            statements::VERSION => {}
-            _ => return Err(OpenError::TooNew { path: path.to_owned(), found, known: statements::VERSION }.into()),
+        let mut db = self.database.begin().await?;
+        match find_version(&mut db).await? {
+            0 => _ = db.write(sqlx::query(include_str!("sqlite/schema.sql"))).await?,
+            VERSION => {}
+            found => return Err(OpenError::TooNew { path: path.to_owned(), found }.into()),
         }
-        let over = before(self.clock.now(), self.lease.grace() + Duration::from_millis(1));
-        sqlx::query(statements::END_LEASES).bind(micros(over)).execute(&mut *tx).await.map_err(classify)?;
-        tx.commit().await.map_err(classify)
-    }
-
-    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.pool.begin_with(statements::BEGIN).await.map_err(classify)
-    }
-
-    async fn answer(
-        &self,
-        tx: &mut Transaction<'static, Sqlite>,
-        intent: &Arc<ClaimIntent>,
-    ) -> Result<Claimed, StoreError> {
-        let fence_at = self.lease.fence_after(self.clock.moment());
-        let stored = rows::find(tx, intent.key).await?;
-        let ask = Ask { intent, now: self.clock.now(), lease: self.lease, retention: self.retention };
-        Ok(match decide(stored.as_ref(), &ask) {
-            Decision::Mine(row) => {
-                rows::write(tx, &row).await?;
-                let replies = match row.phase {
-                    Phase::ReplyPending => rows::find_replies(tx, row.key).await?,
-                    Phase::NotBegun | Phase::MayHaveRun => Vec::new(),
-                };
-                Claimed::Mine(Claim {
-                    intent: Arc::clone(intent),
-                    epoch: row.epoch,
-                    phase: row.phase,
-                    strict: row.strict,
-                    failures: row.failures,
-                    lost: row.lost,
-                    cut_by_drain: Row::was_cut_by_drain(&row.note, row.lost),
-                    replies,
-                    fence_at,
-                })
-            }
-            Decision::Quarantine(row, reason) => {
-                rows::write(tx, &row).await?;
-                self.put_aside(tx, &row, (reason, &Detail::default()), intent).await?;
-                Claimed::Quarantined { reason, fresh: true }
-            }
-            Decision::Mismatch(parked) => {
-                let reason = Reason::Mismatch;
-                let fresh = match &stored {
-                    Some(row) => self.put_aside(tx, row, (reason, &Detail::default()), intent).await?,
-                    None => false,
-                };
-                parked.map_or(Claimed::Quarantined { reason, fresh }, |wake_in| Claimed::Wait {
-                    wake_in,
-                    why: Wait::Mismatch,
-                })
-            }
-            Decision::Wait { wake_in, why } => Claimed::Wait { wake_in, why },
-            Decision::Settled => Claimed::Settled,
-            Decision::Quarantined(reason) => Claimed::Quarantined { reason, fresh: false },
-        })
-    }
-
-    async fn put_aside(
-        &self,
-        tx: &mut Transaction<'static, Sqlite>,
-        row: &Row,
-        verdict: (Reason, &Detail),
-        intent: &ClaimIntent,
-    ) -> Result<bool, StoreError> {
-        quarantine::put_aside(tx, &self.clock, row, verdict, intent).await
+        // The lock on the file proves that every earlier owner is dead.
+        let over = before(db.now, self.lease.grace() + Duration::from_millis(1));
+        let end = sqlx::query("UPDATE claims SET lease_until = ?1 WHERE state = 1 AND lease_until > ?1");
+        db.write(end.bind(micros(over))).await?;
+        db.commit().await
     }
 }
 
-/// Writes a changed row back.
-async fn save(tx: &mut Transaction<'static, Sqlite>, row: &Row, change: Change) -> Result<(), StoreError> {
-    match change {
-        Change::Made => rows::write(tx, row).await,
-        Change::Repeated => Ok(()),
-        Change::Lost => Err(StoreError::ClaimLost),
-    }
+async fn find_version(db: &mut Held<'_>) -> Result<i64, StoreError> {
+    let row = db.row(sqlx::query("PRAGMA user_version")).await?;
+    row.map_or(Ok(0), |row| rows::get(&row, "user_version"))
 }
 
-async fn owned(tx: &mut Transaction<'static, Sqlite>, key: Key) -> Result<Row, StoreError> {
-    rows::find(tx, key).await?.ok_or(StoreError::ClaimLost)
+/// No earlier owner lives, and there is no server: nothing holds a take-over off.
+async fn find(db: &mut Held<'_>, key: Key) -> Result<Option<Seen>, StoreError> {
+    let row = rows::find(db, key).await?;
+    Ok(row.map(|row| Seen { row, now: db.now, held_off: None, server: None }))
+}
+
+async fn swap_one(db: &mut Held<'_>, swap: &Swap) -> Result<bool, StoreError> {
+    let (row, next) = (rows::find(db, swap.event.key).await?, &swap.next);
+    if !swap.guard.holds(row.as_ref()) {
+        return Ok(false);
+    }
+    match &swap.rider {
+        Some(Rider::Request { seq, by }) if !quarantine::request(db, *seq, by, next.epoch).await? => return Ok(false),
+        Some(Rider::Aside(aside)) => {
+            quarantine::add(db, aside, next.epoch, next.nonce, next.strict).await?;
+        }
+        Some(Rider::Request { .. }) | None => {}
+    }
+    let written = match row {
+        Some(row) => row.after(next, db.now),
+        None => next.insert(swap.event.clone(), db.now),
+    };
+    rows::write(db, &written, true).await
+}
+
+async fn complete_one(db: &mut Held<'_>, claim: ClaimRef) -> Result<bool, StoreError> {
+    for late in [false, true] {
+        let done = sqlx::query(
+            "UPDATE claims SET state = 2, finished_at = coalesce(finished_at, ?3)
+            WHERE key = ?1 AND nonce = ?2 AND (state <> 1) = ?4",
+        );
+        let done = done.bind(claim.key.as_uuid()).bind(claim.nonce.as_uuid()).bind(micros(db.now)).bind(late);
+        if db.write(done).await? == 1 {
+            // Only an attempt that ended otherwise has a payload in quarantine.
+            if late {
+                quarantine::late_success(db, claim).await?;
+            }
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[async_trait]
-impl ClaimStore for SqliteStore {
-    async fn claim(&self, intent: &Arc<ClaimIntent>) -> Result<Claimed, StoreError> {
-        let mut tx = self.begin().await?;
-        let answer = self.answer(&mut tx, intent).await?;
-        tx.commit().await.map_err(classify)?;
-        Ok(answer)
-    }
-
-    async fn advance(&self, claim: &Claim, step: &Step) -> Result<(), StoreError> {
-        let intent = &claim.intent;
-        let mut tx = self.begin().await?;
-        let mut row = owned(&mut tx, intent.key).await?;
-        let now = self.clock.now();
-        match step {
-            Step::Started => {
-                let change = row.start(intent, now, self.lease);
-                save(&mut tx, &row, change).await?;
-            }
-            Step::ReplyPending(replies) => {
-                let change = row.reply_pending(intent.nonce, now, self.lease);
-                save(&mut tx, &row, change).await?;
-                for reply in replies {
-                    rows::keep_reply(&mut tx, intent.key, reply).await?;
-                }
-            }
+impl ClaimTable for SqliteStore {
+    async fn enter(&self, entries: &[Entry]) -> Result<Vec<Entered>, StoreError> {
+        let mut db = self.database.begin().await?;
+        let oldest = before(db.now, claim::fence(self.retention));
+        let mut entered = Vec::with_capacity(entries.len());
+        for Entry { intent, first } in entries {
+            // Most events are new: writing is the cheapest way to find out.
+            let row = first.insert(intent.event.clone(), db.now);
+            let inserted = intent.born >= oldest && rows::write(&mut db, &row, false).await?;
+            let found = if inserted { None } else { find(&mut db, intent.key()).await? };
+            let otherwise = if inserted { Entered::Inserted } else { Entered::Old };
+            entered.push(found.map(Box::new).map_or(otherwise, Entered::Found));
         }
-        tx.commit().await.map_err(classify)
+        db.commit().await?;
+        Ok(entered)
     }
 
-    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<ClaimRef>, StoreError> {
-        let mut lost = Vec::new();
-        let mut tx = self.begin().await?;
-        let now = self.clock.now();
+    async fn swap(&self, swaps: &[Swap]) -> Result<Vec<bool>, StoreError> {
+        let mut db = self.database.begin().await?;
+        let mut swapped = Vec::with_capacity(swaps.len());
+        for swap in swaps {
+            swapped.push(swap_one(&mut db, swap).await?);
+        }
+        db.commit().await?;
+        Ok(swapped)
+    }
+
+    async fn complete(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let mut db = self.database.begin().await?;
+        let mut completed = Vec::with_capacity(claims.len());
         for claim in claims {
-            let mut row = rows::find(&mut tx, claim.key()).await?;
-            match row.as_mut().map_or(Change::Lost, |row| row.renew(claim.nonce(), now, self.lease)) {
-                Change::Lost => lost.push(claim.clone()),
-                change => {
-                    if let Some(row) = &row {
-                        save(&mut tx, row, change).await?;
-                    }
-                }
-            }
+            completed.push(complete_one(&mut db, *claim).await?);
         }
-        tx.commit().await.map_err(classify)?;
-        Ok(lost)
+        db.commit().await?;
+        Ok(completed)
     }
 
-    async fn settle(&self, claim: &ClaimRef, outcome: &Outcome) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        let now = self.clock.now();
-        match outcome {
-            Outcome::Done => match rows::find(&mut tx, claim.key()).await? {
-                None => rows::write(&mut tx, &Row::recovered(claim.intent(), now, self.lease)).await?,
-                Some(mut row) => {
-                    let change = row.complete(claim.nonce(), now);
-                    save(&mut tx, &row, change).await?;
-                    rows::forget_replies(&mut tx, claim.key()).await?;
-                    quarantine::resolve(&mut tx, &self.clock, claim.intent()).await?;
-                }
-            },
-            Outcome::Retry { counts, after, certainty, note } => {
-                let mut row = owned(&mut tx, claim.key()).await?;
-                let retry = Retry { counts: *counts, after: *after, certainty: *certainty, note };
-                let change = row.retry(claim.nonce(), &retry, now);
-                save(&mut tx, &row, change).await?;
-            }
-            Outcome::Quarantine { reason, counts, certainty, detail } => {
-                let mut row = owned(&mut tx, claim.key()).await?;
-                let verdict = Verdict { reason: *reason, counts: *counts, certainty: *certainty };
-                let change = row.quarantine(claim.intent(), &verdict, now);
-                save(&mut tx, &row, change).await?;
-                if change == Change::Made {
-                    self.put_aside(&mut tx, &row, (*reason, detail), claim.intent()).await?;
-                }
-            }
+    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let mut db = self.database.begin().await?;
+        let whole = At::In(self.lease.length()).apply(None, db.now).unwrap_or(db.now);
+        let mut renewed = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let renew = sqlx::query(
+                "UPDATE claims SET lease_until = min(?3, coalesce(deadline + ?4, ?3))
+                WHERE key = ?1 AND nonce = ?2 AND state = 1",
+            );
+            let renew = renew.bind(claim.key.as_uuid()).bind(claim.nonce.as_uuid()).bind(micros(whole));
+            renewed.push(db.write(renew.bind(micros(DateTime::UNIX_EPOCH + SETTLE_TIME))).await? == 1);
         }
-        tx.commit().await.map_err(classify)
+        db.commit().await?;
+        Ok(renewed)
     }
 
-    async fn look(&self, keys: &[Key]) -> Result<Vec<ClaimView>, StoreError> {
-        let mut db = self.pool.acquire().await.map_err(classify)?;
-        let now = self.clock.now();
-        let mut views = Vec::with_capacity(keys.len());
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Seen>>, StoreError> {
+        let mut db = self.database.hold().await?;
+        let mut rows = Vec::with_capacity(keys.len());
         for key in keys {
-            views.push(match rows::find(&mut db, *key).await? {
-                Some(row) => row.view(now, self.lease),
-                None => ClaimView { key: *key, standing: Standing::Absent, nonce: None },
-            });
+            rows.push(find(&mut db, *key).await?);
         }
-        Ok(views)
+        db.release();
+        Ok(rows)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sqlx::{Executor, SqlSafeStr};
+    use chrono::Utc;
 
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::{
+        claim::{Budget, ClaimIntent, Identity, Nonce, row::Next},
+        clock::SystemClock,
+        event::{EventId, Fingerprint},
+    };
+
+    const LEASE: Lease = Lease::new(Duration::from_secs(60));
 
     async fn open(folder: &tempfile::TempDir) -> SqliteStore {
-        let lease = Lease::new(Duration::from_secs(60));
         let path = folder.path().join("bellhop.db");
-        SqliteStore::open(&path, lease, Duration::from_secs(864_000), Arc::new(SystemClock)).await.unwrap()
+        SqliteStore::open(&path, LEASE, Duration::from_secs(864_000), Arc::new(SystemClock)).await.unwrap()
     }
 
-    #[tokio::test]
-    async fn every_statement_can_be_prepared() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder).await;
-        let mut db = store.pool.acquire().await.unwrap();
+    fn entry() -> Entry {
+        let key = uuid::Uuid::new_v4();
+        let intent = Arc::new(ClaimIntent {
+            event: Identity {
+                key: Key::from(key),
+                event_id: EventId::new(key.to_string()),
+                event_type: "MESSAGE".to_owned(),
+                fingerprint: Fingerprint([1; 17]),
+            },
+            nonce: Nonce::random(),
+            strict: false,
+            budget: Budget { max_failures: 8, max_lost: 3 },
+            timeout: Duration::from_secs(60),
+            born: Utc::now(),
+            suspect: false,
+            raw: Arc::default(),
+        });
+        Entry { first: Next::first(&intent, LEASE), intent }
+    }
 
-        for statement in statements::ALL {
-            let prepared = db.prepare(statement.into_sql_str()).await;
-            assert!(prepared.is_ok(), "{statement}: {prepared:?}");
-        }
+    async fn ask(store: &SqliteStore, question: &'static str) -> String {
+        let mut db = store.database.hold().await.unwrap();
+        let answer = db.row(sqlx::query(question)).await.unwrap().unwrap();
+        db.release();
+        sqlx::Row::try_get_unchecked(&answer, 0).unwrap()
     }
 
     #[tokio::test]
@@ -296,19 +237,44 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(&folder).await;
 
-        let journal: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&store.pool).await.unwrap();
-        let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&store.pool).await.unwrap();
+        let journal = ask(&store, "PRAGMA journal_mode").await;
+        let synchronous = ask(&store, "PRAGMA synchronous").await;
 
-        assert_eq!((journal.as_str(), synchronous), ("wal", 2));
+        assert_eq!((&*journal, &*synchronous), ("wal", "2"));
     }
 
     #[tokio::test]
     async fn a_dropped_call_leaves_no_transaction_open() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(&folder).await;
+        let mut dropped = store.database.begin().await.unwrap();
+        let first = entry();
+        let row = first.first.insert(first.intent.event.clone(), dropped.now);
+        assert!(rows::write(&mut dropped, &row, false).await.unwrap());
 
-        drop(store.begin().await.unwrap());
+        drop(dropped);
 
-        drop(store.begin().await.unwrap());
+        assert!(matches!(store.enter(&[first]).await.unwrap()[..], [Entered::Inserted]));
+    }
+
+    #[tokio::test]
+    async fn after_a_full_disk_is_cleared_everything_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder).await;
+        // One megabyte; it lasts as long as the connection.
+        assert_eq!(ask(&store, "PRAGMA max_page_count = 250").await, "250");
+
+        let refused = loop {
+            let batch: Vec<_> = (0..128).map(|_| entry()).collect();
+            if let Err(error) = store.enter(&batch).await {
+                assert!(matches!(error, StoreError::Unknown(_)), "{error:?}");
+                break batch;
+            }
+        };
+
+        let entered = store.enter(&refused).await.unwrap();
+        assert!(entered.iter().all(|entered| matches!(entered, Entered::Inserted)), "{entered:?}");
+        let all: Vec<_> = refused.iter().map(|entry| entry.intent.reference()).collect();
+        assert_eq!(store.complete(&all).await.unwrap(), [true; 128]);
     }
 }

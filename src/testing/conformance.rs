@@ -1,4 +1,4 @@
-//! One suite over `ClaimStore`, `ClaimLog` and `Upkeep`, run for every store.
+//! One suite over every store: the claims in it, and the guards of its writes.
 //!
 //! A store's tests implement [`Bench`] and call [`run`]. Every case claims keys of its own, so that cases may run at
 //! the same time, in any order, on one database; only those marked `alone` look at or delete what others wrote.
@@ -15,13 +15,16 @@ use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream};
 
 use crate::{
     claim::Lease,
+    claims::{Claims, Tables},
     clock::Clock,
-    store::{ClaimLog, ClaimStore, Upkeep},
+    metrics::Metrics,
+    store::{ClaimTable, Quarantine, Upkeep},
 };
 pub use subject::Subject;
 
 mod answers;
 mod crashes;
+mod guards;
 mod hostile;
 mod operators;
 mod processes;
@@ -53,19 +56,25 @@ pub struct Settings {
 /// One process's view of a store.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// As the worker sees it.
-    pub store: Arc<dyn ClaimStore>,
-    /// As operators see it.
-    pub log: Arc<dyn ClaimLog>,
-    /// As upkeep sees it.
-    pub upkeep: Arc<dyn Upkeep>,
+    /// As worker, operators and upkeep use it.
+    pub claims: Arc<Claims>,
+    /// The rows themselves.
+    pub table: Arc<dyn ClaimTable>,
 }
 
 impl Process {
-    /// All three views of one store.
-    pub fn of<S: ClaimStore + ClaimLog + Upkeep + 'static>(store: S) -> Self {
-        let store = Arc::new(store);
-        Self { store: Arc::<S>::clone(&store), log: Arc::<S>::clone(&store), upkeep: store }
+    /// A process that has opened `store`.
+    ///
+    /// # Panics
+    /// Never: fresh metrics have no names in common.
+    pub fn of<S>(store: S, settings: Settings, clock: Arc<dyn Clock>) -> Self
+    where
+        S: ClaimTable + Quarantine + Upkeep + 'static,
+    {
+        let tables = Tables::of(store);
+        let table = Arc::clone(&tables.claims);
+        let metrics = Metrics::new().expect("fresh collectors have no names in common");
+        Self { claims: Arc::new(Claims::new(tables, settings.lease, clock, metrics)), table }
     }
 }
 
@@ -95,6 +104,9 @@ pub trait Bench: Send + Sync {
     /// A place for one case.
     async fn place(&self) -> Box<dyn Place>;
 }
+
+/// A step of a case: gives the subject back.
+type Done = LocalBoxFuture<'static, Subject>;
 
 /// A sentence that must hold for every store.
 #[derive(Clone, Copy)]
@@ -170,6 +182,7 @@ pub fn cases() -> Vec<Case> {
         answers::cases(),
         writes::cases(),
         crashes::cases(),
+        guards::cases(),
         races::cases(),
         operators::cases(),
         hostile::cases(),

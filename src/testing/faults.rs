@@ -1,4 +1,4 @@
-//! A claim store that fails on cue, in front of a real one.
+//! A store that fails on cue, in front of a real one.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,39 +12,66 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
-    claim::{Claim, ClaimIntent, ClaimRef, ClaimView, Claimed, Key, Step},
-    outcome::Outcome,
-    store::{ClaimStore, Counts, Readiness, StoreError, Upkeep},
+    claim::{ClaimRef, Key},
+    claims::Tables,
+    store::{ClaimTable, Counts, Entered, Entry, Readiness, Seen, StoreError, Swap, Upkeep},
 };
-pub use script::{Call, Fault, Method};
-
-mod script;
 
 #[derive(Debug, thiserror::Error)]
 #[error("injected fault")]
 struct Injected;
 
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: the call goes through. For the calls before the one that is to fail.
+    None,
+    /// The answer is `Unknown`; nothing was written.
+    BeforeWrite,
+    /// It was written; the answer is `Unknown`.
+    AfterWrite,
+    /// The answer is `Unknown`; it is written when [`FaultStore::deliver_late`] says so. A late read never arrives.
+    Late,
+    /// The answer is `Contention`; nothing was written.
+    Contention,
+    /// The answer is `Refused`; nothing was written.
+    Refused,
+    /// The call goes through after this time.
+    Slow(Duration),
+}
+
+/// The operations of a claim table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "they are named as they are there")]
+pub enum Method {
+    Enter,
+    Swap,
+    Complete,
+    Renew,
+    Read,
+}
+
 /// A write that is still under way.
 #[derive(Debug)]
 enum Late {
-    Claim(Arc<ClaimIntent>),
-    Advance(Claim, Step),
-    Settle(ClaimRef, Outcome),
+    Enter(Vec<Entry>),
+    Swap(Vec<Swap>),
+    Complete(Vec<ClaimRef>),
+    Renew(Vec<ClaimRef>),
 }
 
 #[derive(Debug, Default)]
 struct Script {
     faults: HashMap<Method, VecDeque<Fault>>,
-    calls: Vec<Call>,
+    calls: HashMap<Method, usize>,
     late: Vec<Late>,
 }
 
-/// Stands in front of a store. Each method has a queue of faults, one for each of its next calls; when it is empty,
+/// Stands in front of a store. Each operation has a queue of faults, one for each of its next calls; when it is empty,
 /// calls go through.
 #[derive(Debug)]
 pub struct FaultStore {
-    store: Arc<dyn ClaimStore>,
-    upkeep: Option<Arc<dyn Upkeep>>,
+    tables: Tables,
     down: AtomicBool,
     script: Mutex<Script>,
 }
@@ -52,48 +79,20 @@ pub struct FaultStore {
 impl FaultStore {
     /// A store without faults so far.
     #[must_use]
-    pub fn new(store: Arc<dyn ClaimStore>) -> Self {
-        Self { store, upkeep: None, down: AtomicBool::new(false), script: Mutex::default() }
+    pub fn new(tables: Tables) -> Self {
+        Self { tables, down: AtomicBool::new(false), script: Mutex::default() }
     }
 
-    /// Passes upkeep on to the store's own; without it the store is always ready and counts nothing.
+    /// The store as others use it. Quarantine rows are read and closed without faults.
     #[must_use]
-    pub fn with_upkeep(mut self, upkeep: Arc<dyn Upkeep>) -> Self {
-        self.upkeep = Some(upkeep);
-        self
+    pub fn tables(self: &Arc<Self>) -> Tables {
+        let quarantine = Arc::clone(&self.tables.quarantine);
+        Tables { claims: Arc::<Self>::clone(self), quarantine, upkeep: Arc::<Self>::clone(self) }
     }
 
-    /// The next call of `claim` without a fault of its own meets this one.
+    /// The next call of `method` without a fault of its own meets this one.
     #[must_use]
-    pub fn on_claim(self, fault: Fault) -> Self {
-        self.then(Method::Claim, fault)
-    }
-
-    /// The next call of `advance` without a fault of its own meets this one.
-    #[must_use]
-    pub fn on_advance(self, fault: Fault) -> Self {
-        self.then(Method::Advance, fault)
-    }
-
-    /// The next call of `renew` without a fault of its own meets this one.
-    #[must_use]
-    pub fn on_renew(self, fault: Fault) -> Self {
-        self.then(Method::Renew, fault)
-    }
-
-    /// The next call of `settle` without a fault of its own meets this one.
-    #[must_use]
-    pub fn on_settle(self, fault: Fault) -> Self {
-        self.then(Method::Settle, fault)
-    }
-
-    /// The next call of `look` without a fault of its own meets this one.
-    #[must_use]
-    pub fn on_look(self, fault: Fault) -> Self {
-        self.then(Method::Look, fault)
-    }
-
-    fn then(self, method: Method, fault: Fault) -> Self {
+    pub fn on(self, method: Method, fault: Fault) -> Self {
         self.push(method, fault);
         self
     }
@@ -108,30 +107,22 @@ impl FaultStore {
         self.down.store(down, Ordering::SeqCst);
     }
 
-    /// Every call so far, in order.
+    /// Calls of `method` so far, failed ones included.
     #[must_use]
-    pub fn calls(&self) -> Vec<Call> {
-        self.script().calls.clone()
-    }
-
-    /// What was settled so far, in order, repeated and failed calls included.
-    #[must_use]
-    pub fn settled(&self) -> Vec<(Key, Outcome)> {
-        let settled = |call| match call {
-            Call::Settle(key, outcome) => Some((key, outcome)),
-            Call::Claim(_) | Call::Advance(..) | Call::Renew(_) | Call::Look(_) => None,
-        };
-        self.calls().into_iter().filter_map(settled).collect()
+    pub fn calls(&self, method: Method) -> usize {
+        self.script().calls.get(&method).copied().unwrap_or_default()
     }
 
     /// The late writes arrive, in the order they were sent; nobody hears their answers.
     pub async fn deliver_late(&self) {
         let late = std::mem::take(&mut self.script().late);
+        let table = &self.tables.claims;
         for write in late {
             match write {
-                Late::Claim(intent) => drop(self.store.claim(&intent).await),
-                Late::Advance(claim, step) => drop(self.store.advance(&claim, &step).await),
-                Late::Settle(claim, outcome) => drop(self.store.settle(&claim, &outcome).await),
+                Late::Enter(entries) => drop(table.enter(&entries).await),
+                Late::Swap(swaps) => drop(table.swap(&swaps).await),
+                Late::Complete(claims) => drop(table.complete(&claims).await),
+                Late::Renew(claims) => drop(table.renew(&claims).await),
             }
         }
     }
@@ -140,11 +131,11 @@ impl FaultStore {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the call down and says what becomes of it: an error without a call, or the fault to apply around it.
-    async fn meet(&self, method: Method, call: Call, late: Option<Late>) -> Result<After, StoreError> {
+    /// What becomes of this call: an error without a call, or what is done with the answer.
+    async fn meet(&self, method: Method, late: Option<Late>) -> Result<After, StoreError> {
         let fault = {
             let mut script = self.script();
-            script.calls.push(call);
+            *script.calls.entry(method).or_default() += 1;
             if self.down.load(Ordering::SeqCst) {
                 return Err(unknown());
             }
@@ -162,20 +153,19 @@ impl FaultStore {
                 Ok(After::Answer)
             }
             Fault::BeforeWrite | Fault::Late => Err(unknown()),
-            Fault::ClaimLost => Err(StoreError::ClaimLost),
-            Fault::Contention => Err(StoreError::Contention(Box::new(Injected))),
-            Fault::Refused => Err(StoreError::Refused(Box::new(Injected))),
+            Fault::Contention => Err(StoreError::contention(Injected)),
+            Fault::Refused => Err(StoreError::refused(Injected)),
         }
     }
 
     /// The upkeep behind it, unless there is an outage.
-    fn reach_upkeep(&self) -> Result<Option<&dyn Upkeep>, StoreError> {
-        if self.down.load(Ordering::SeqCst) { Err(unknown()) } else { Ok(self.upkeep.as_deref()) }
+    fn reach_upkeep(&self) -> Result<&dyn Upkeep, StoreError> {
+        if self.down.load(Ordering::SeqCst) { Err(unknown()) } else { Ok(&*self.tables.upkeep) }
     }
 }
 
 fn unknown() -> StoreError {
-    StoreError::Unknown(Box::new(Injected))
+    StoreError::unknown(Injected)
 }
 
 /// What is done with the store's answer.
@@ -195,149 +185,44 @@ impl After {
 }
 
 #[async_trait]
-impl ClaimStore for FaultStore {
-    async fn claim(&self, intent: &Arc<ClaimIntent>) -> Result<Claimed, StoreError> {
-        let late = Late::Claim(Arc::clone(intent));
-        let after = self.meet(Method::Claim, Call::Claim(intent.key), Some(late)).await?;
-        after.pass(self.store.claim(intent).await)
+impl ClaimTable for FaultStore {
+    async fn enter(&self, entries: &[Entry]) -> Result<Vec<Entered>, StoreError> {
+        let after = self.meet(Method::Enter, Some(Late::Enter(entries.to_vec()))).await?;
+        after.pass(self.tables.claims.enter(entries).await)
     }
 
-    async fn advance(&self, claim: &Claim, step: &Step) -> Result<(), StoreError> {
-        let call = Call::Advance(claim.intent.key, step.clone());
-        let late = Late::Advance(claim.clone(), step.clone());
-        let after = self.meet(Method::Advance, call, Some(late)).await?;
-        after.pass(self.store.advance(claim, step).await)
+    async fn swap(&self, swaps: &[Swap]) -> Result<Vec<bool>, StoreError> {
+        let after = self.meet(Method::Swap, Some(Late::Swap(swaps.to_vec()))).await?;
+        after.pass(self.tables.claims.swap(swaps).await)
     }
 
-    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<ClaimRef>, StoreError> {
-        let call = Call::Renew(claims.iter().map(ClaimRef::key).collect());
-        match self.meet(Method::Renew, call, None).await {
-            Ok(after) => after.pass(self.store.renew(claims).await),
-            Err(StoreError::ClaimLost) => Ok(claims.to_vec()),
-            Err(error) => Err(error),
-        }
+    async fn complete(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let after = self.meet(Method::Complete, Some(Late::Complete(claims.to_vec()))).await?;
+        after.pass(self.tables.claims.complete(claims).await)
     }
 
-    async fn settle(&self, claim: &ClaimRef, outcome: &Outcome) -> Result<(), StoreError> {
-        let call = Call::Settle(claim.key(), outcome.clone());
-        let late = Late::Settle(claim.clone(), outcome.clone());
-        let after = self.meet(Method::Settle, call, Some(late)).await?;
-        after.pass(self.store.settle(claim, outcome).await)
+    async fn renew(&self, claims: &[ClaimRef]) -> Result<Vec<bool>, StoreError> {
+        let after = self.meet(Method::Renew, Some(Late::Renew(claims.to_vec()))).await?;
+        after.pass(self.tables.claims.renew(claims).await)
     }
 
-    async fn look(&self, keys: &[Key]) -> Result<Vec<ClaimView>, StoreError> {
-        let after = self.meet(Method::Look, Call::Look(keys.to_vec()), None).await?;
-        after.pass(self.store.look(keys).await)
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Seen>>, StoreError> {
+        let after = self.meet(Method::Read, None).await?;
+        after.pass(self.tables.claims.read(keys).await)
     }
 }
 
 #[async_trait]
 impl Upkeep for FaultStore {
     async fn prepare(&self) -> Result<Readiness, StoreError> {
-        match self.reach_upkeep()? {
-            Some(upkeep) => upkeep.prepare().await,
-            None => Ok(Readiness::Ready),
-        }
+        self.reach_upkeep()?.prepare().await
     }
 
     async fn expire(&self, quarantine_retention: Duration) -> Result<u64, StoreError> {
-        match self.reach_upkeep()? {
-            Some(upkeep) => upkeep.expire(quarantine_retention).await,
-            None => Ok(0),
-        }
+        self.reach_upkeep()?.expire(quarantine_retention).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
-        match self.reach_upkeep()? {
-            Some(upkeep) => upkeep.counts().await,
-            None => Ok(Counts::default()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        claim::{Budget, Lease, Nonce, Standing},
-        clock::SystemClock,
-        event::{EventId, Fingerprint, RawEvent},
-        outcome::{Certainty, Note},
-        store::memory::MemoryStore,
-    };
-
-    fn store() -> FaultStore {
-        let (lease, retention) = (Lease::new(Duration::from_secs(60)), Duration::from_secs(864_000));
-        FaultStore::new(Arc::new(MemoryStore::new(lease, retention, Arc::new(SystemClock))))
-    }
-
-    fn intent() -> Arc<ClaimIntent> {
-        let key = uuid::Uuid::new_v4();
-        Arc::new(ClaimIntent {
-            key: Key::from(key),
-            event_id: EventId::new(key.to_string()),
-            event_type: "MESSAGE".to_owned(),
-            fingerprint: Fingerprint([1; 17]),
-            nonce: Nonce::random(),
-            strict: false,
-            budget: Budget { max_failures: 8, max_lost: 3 },
-            timeout: Duration::from_secs(60),
-            born: chrono::Utc::now(),
-            suspect: false,
-            raw: Arc::new(RawEvent::default()),
-        })
-    }
-
-    async fn standing(store: &FaultStore, intent: &ClaimIntent) -> Standing {
-        store.look(&[intent.key]).await.unwrap()[0].standing
-    }
-
-    #[tokio::test]
-    async fn a_fault_before_the_write_writes_nothing_and_one_after_it_does() {
-        let store = store().on_claim(Fault::BeforeWrite).on_claim(Fault::AfterWrite);
-        let intent = intent();
-
-        assert!(matches!(store.claim(&intent).await, Err(StoreError::Unknown(_))));
-        assert_eq!(standing(&store, &intent).await, Standing::Absent);
-        assert!(matches!(store.claim(&intent).await, Err(StoreError::Unknown(_))));
-        assert!(matches!(standing(&store, &intent).await, Standing::Wait(_)));
-        assert!(matches!(store.claim(&intent).await, Ok(Claimed::Mine(_))));
-
-        assert_eq!(store.calls().iter().filter(|call| **call == Call::Claim(intent.key)).count(), 3);
-    }
-
-    #[tokio::test]
-    async fn a_late_write_arrives_when_it_is_told_to() {
-        let store = store().on_settle(Fault::Late).on_settle(Fault::None).on_settle(Fault::ClaimLost);
-        let intent = intent();
-        let claim = ClaimRef::unanswered(Arc::clone(&intent));
-        assert!(matches!(store.claim(&intent).await, Ok(Claimed::Mine(_))));
-        let retry = Outcome::Retry { counts: true, after: None, certainty: Certainty::Over, note: Note::default() };
-
-        assert!(matches!(store.settle(&claim, &Outcome::Done).await, Err(StoreError::Unknown(_))));
-        store.settle(&claim, &retry).await.unwrap();
-        assert!(matches!(store.settle(&claim, &retry).await, Err(StoreError::ClaimLost)));
-        assert_eq!(standing(&store, &intent).await, Standing::Claimable);
-        store.deliver_late().await;
-
-        assert_eq!(standing(&store, &intent).await, Standing::Settled);
-        assert_eq!(store.settled().len(), 3);
-    }
-
-    #[tokio::test]
-    async fn an_outage_answers_nothing_and_leaves_the_queues() {
-        let store = store().on_renew(Fault::ClaimLost);
-        let intent = intent();
-        let claim = ClaimRef::unanswered(Arc::clone(&intent));
-
-        store.set_down(true);
-        assert!(matches!(store.claim(&intent).await, Err(StoreError::Unknown(_))));
-        assert!(matches!(store.renew(std::slice::from_ref(&claim)).await, Err(StoreError::Unknown(_))));
-        assert!(store.prepare().await.is_err());
-        store.set_down(false);
-
-        assert_eq!(store.prepare().await.unwrap(), Readiness::Ready);
-        assert_eq!(store.renew(&[claim]).await.unwrap().len(), 1);
-        assert_eq!(standing(&store, &intent).await, Standing::Absent);
+        self.reach_upkeep()?.counts().await
     }
 }

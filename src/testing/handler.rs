@@ -32,6 +32,8 @@ pub enum Act {
     TimeOut,
     /// Hangs up: nobody knows.
     HangUp,
+    /// Hangs up after this time.
+    HangUpAfter(Duration),
     /// Can not be reached.
     Unreachable,
     /// Panics.
@@ -96,6 +98,10 @@ async fn perform(act: Act) -> Result<Handled, HandlerError> {
         Act::NotRun => Err(HandlerError::NotRun { what, after: None, detail }),
         Act::Refuse => Err(HandlerError::Permanent { what, detail }),
         Act::TimeOut => Err(HandlerError::TimedOut { what, detail }),
+        Act::HangUpAfter(time) => {
+            time::sleep(time).await;
+            Err(HandlerError::Unknown { what, detail, over: false })
+        }
         Act::HangUp => Err(HandlerError::Unknown { what, detail, over: false }),
         Act::Unreachable => Err(HandlerError::TargetTrouble { what, detail }),
         Act::Panic => std::panic::panic_any("scripted"),

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use prometheus::IntGauge;
 use tokio::{
     sync::Notify,
     time::{self, Instant},
@@ -47,6 +48,8 @@ pub(super) struct Breaker {
     policy: Policy,
     state: Mutex<State>,
     changed: Notify,
+    /// 1 while it is open.
+    shown: IntGauge,
 }
 
 #[derive(Debug)]
@@ -78,8 +81,8 @@ pub(super) enum Change {
 }
 
 impl Breaker {
-    pub(super) fn new(policy: Policy) -> Arc<Self> {
-        Arc::new(Self { policy, state: Mutex::new(State::Closed(VecDeque::new())), changed: Notify::new() })
+    pub(super) fn new(policy: Policy, shown: IntGauge) -> Arc<Self> {
+        Arc::new(Self { policy, state: Mutex::new(State::Closed(VecDeque::new())), changed: Notify::new(), shown })
     }
 
     /// Waits until an event may be claimed. Cancel-safe.
@@ -145,6 +148,9 @@ impl Breaker {
             State::Closed(_) | State::Open { .. } => {}
         }
         let is_open = matches!(*state, State::Open { .. });
+        if is_open != was_open {
+            self.shown.set(i64::from(is_open));
+        }
         drop(state);
         self.changed.notify_waiters();
         match (was_open, is_open) {
@@ -189,8 +195,12 @@ mod tests {
         Key::from(uuid::Uuid::from_u128(event))
     }
 
+    fn breaker(policy: Policy) -> Arc<Breaker> {
+        Breaker::new(policy, IntGauge::new("open", "1 while it is open.").unwrap())
+    }
+
     fn in_a_row() -> Arc<Breaker> {
-        Breaker::new(Policy {
+        breaker(Policy {
             trips_at: 5,
             within: None,
             first_wait: Duration::from_secs(1),
@@ -278,7 +288,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn troubles_older_than_the_window_do_not_count() {
-        let brake = Breaker::new(Policy {
+        let brake = breaker(Policy {
             trips_at: 3,
             within: Some(Duration::from_secs(60)),
             first_wait: Duration::from_secs(60),

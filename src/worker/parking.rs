@@ -5,7 +5,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,27 +35,70 @@ pub(super) struct Parked {
 pub(super) struct Lot {
     places: usize,
     parked: Mutex<Vec<Parked>>,
+    closed: AtomicBool,
     changed: Notify,
+    suspects: Notify,
     metrics: Metrics,
+}
+
+/// Who has no place in the lot.
+#[derive(Debug)]
+pub(super) enum Turned {
+    /// Over the number of places the latest due goes.
+    Surplus(Attempt),
+    /// The lot is closed.
+    Closed(Attempt),
 }
 
 impl Lot {
     pub(super) fn new(places: usize, metrics: Metrics) -> Arc<Self> {
-        Arc::new(Self { places, parked: Mutex::default(), changed: Notify::new(), metrics })
+        Arc::new(Self {
+            places,
+            parked: Mutex::default(),
+            closed: AtomicBool::new(false),
+            changed: Notify::new(),
+            suspects: Notify::new(),
+            metrics,
+        })
     }
 
-    /// Parks an event. Over the number of places the latest due goes: it is returned, to be nacked.
-    pub(super) fn park(&self, attempt: Attempt, wake_in: Duration, why: Wait) -> Option<Attempt> {
+    /// Parks an event. Whoever has no place is returned, to be nacked.
+    pub(super) fn park(&self, attempt: Attempt, wake_in: Duration, why: Wait) -> Option<Turned> {
         let mut parked = self.lock();
+        if self.closed.load(Ordering::SeqCst) {
+            return Some(Turned::Closed(attempt));
+        }
         parked.push(Parked { attempt, wake_at: Instant::now() + wake_in, why });
         let latest = (parked.len() > self.places)
             .then(|| parked.iter().enumerate().max_by_key(|(_, one)| one.wake_at).map(|(at, _)| at))
             .flatten();
-        let surplus = latest.map(|at| parked.swap_remove(at).attempt);
+        let surplus = latest.map(|at| Turned::Surplus(parked.swap_remove(at).attempt));
         self.count(&parked);
         drop(parked);
         self.changed.notify_one();
+        if why == Wait::Suspect {
+            self.suspects.notify_one();
+        }
         surplus
+    }
+
+    /// The suspect that waits longest; waits for one. Cancel-safe.
+    pub(super) async fn suspect(&self) -> Attempt {
+        loop {
+            if let Some(suspect) = self.take_suspect() {
+                return suspect;
+            }
+            self.suspects.notified().await;
+        }
+    }
+
+    fn take_suspect(&self) -> Option<Attempt> {
+        let mut parked = self.lock();
+        let suspects = parked.iter().enumerate().filter(|(_, one)| one.why == Wait::Suspect);
+        let (at, _) = suspects.min_by_key(|(_, one)| one.attempt.received_at)?;
+        let suspect = parked.swap_remove(at).attempt;
+        self.count(&parked);
+        Some(suspect)
     }
 
     /// The events that are due, at least one; waits for the next. Cancel-safe.
@@ -80,28 +126,21 @@ impl Lot {
 
     /// Wakes the copies of an event that this process has settled.
     pub(super) fn wake(&self, key: Key) {
-        self.wake_first(|one| one.attempt.key == key);
-    }
-
-    /// Wakes the suspect that waits longest: the permit is free.
-    pub(super) fn wake_suspect(&self) {
-        self.wake_first(|one| one.why == Wait::Suspect);
-    }
-
-    /// Empties the lot.
-    pub(super) fn clear(&self) -> Vec<Attempt> {
         let mut parked = self.lock();
+        for one in parked.iter_mut().filter(|one| one.attempt.key == key) {
+            one.wake_at = Instant::now();
+        }
+        drop(parked);
+        self.changed.notify_one();
+    }
+
+    /// Empties the lot; nobody parks any more.
+    pub(super) fn close(&self) -> Vec<Attempt> {
+        let mut parked = self.lock();
+        self.closed.store(true, Ordering::SeqCst);
         let all = parked.drain(..).map(|one| one.attempt).collect();
         self.count(&parked);
         all
-    }
-
-    fn wake_first(&self, which: impl Fn(&Parked) -> bool) {
-        let mut parked = self.lock();
-        let Some(one) = parked.iter_mut().filter(|one| which(one)).min_by_key(|one| one.wake_at) else { return };
-        one.wake_at = Instant::now();
-        drop(parked);
-        self.changed.notify_one();
     }
 
     fn count(&self, parked: &[Parked]) {

@@ -1,44 +1,37 @@
-//! One event end to end: slot, claim, handler, settle, answer. The unit under test.
+//! One event end to end: slot, claim, handler, settle. The unit under test.
 //!
-//! The outcome is written before the source is answered; while a write is not confirmed the delivery is held, and it
-//! is never acked.
+//! It says how the event ended and answers nobody: the slot is free again before the source hears of it.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{self, Instant},
 };
 
 use super::{
+    answer::End,
     call,
-    claiming::Answer,
     flights::Flight,
     intake::{Admission, Intake},
-    parking::Lot,
     renewal::{Held, Renewal},
     report::Reporter,
     verdict::{Terms, Verdict},
 };
 use crate::{
-    claim::{Claim, Key, Lease, Phase, Step, Wait},
+    claim::{Claim, Key, Lease, Phase},
+    claims::Claims,
     event::{Event, Shape},
     handler::Handler,
     outcome::{Certainty, Detail, Note, Outcome, Reason},
     retry::Backoff,
     rule::{Action, Ruling},
     shutdown::Shutdown,
-    store::{ClaimStore, StoreError},
+    store::StoreError,
 };
 
-/// How long an event that the store refuses is held before it is tried again.
-const HOLD: Duration = Duration::from_secs(60);
-/// How long a copy waits before it asks what became of an event that somebody else took.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long replies wait for a process that can post them.
-const REPLY_HAND_BACK: Duration = Duration::from_secs(30);
 /// Delays between repetitions of a write that was not confirmed.
-pub(super) const REPEAT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+const REPEAT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 /// How long unconfirmed writes are repeated once the drain's time is over.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
@@ -54,74 +47,30 @@ pub(super) struct Attempt {
 
 /// What every attempt of a process shares.
 pub(super) struct Processor {
-    pub(super) store: Arc<dyn ClaimStore>,
+    pub(super) claims: Arc<Claims>,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) intake: Arc<Intake>,
-    pub(super) lot: Arc<Lot>,
     pub(super) renewal: Arc<Renewal>,
     pub(super) report: Reporter,
     pub(super) lease: Lease,
     pub(super) backoff: Backoff,
     /// Handlers that may run at once.
     pub(super) slots: Semaphore,
-    /// The one permit for events whose owner died: poison must not spend the budgets of innocents.
-    pub(super) suspects: Arc<Semaphore>,
     pub(super) source: String,
     pub(super) shutdown: Shutdown,
 }
 
-/// How an owned attempt ended.
-enum Ending {
-    Settled(Outcome),
-    /// Somebody else owns the event now.
-    Lost,
-    /// The store refuses to take the outcome.
-    Held,
-    /// The drain's time is over and the write was not confirmed.
-    Unconfirmed,
-}
-
 impl Processor {
-    /// Takes one event from its slot to its answer.
-    pub(super) async fn process(&self, attempt: Attempt) {
-        let Some((slot, admission)) = self.enter().await else { return attempt.flight.nack().await };
-        match self.claim(&attempt).await {
-            Answer::Mine(claim, suspect) => {
+    /// Takes one event from its slot to its end. `suspect`: the process's one permit for an event whose owner died.
+    pub(super) async fn process(&self, attempt: &Attempt, suspect: Option<OwnedSemaphorePermit>) -> End {
+        let Some((_slot, admission)) = self.enter().await else { return End::Stopped };
+        match self.claim(attempt, suspect.is_some()).await {
+            Ok(claim) => {
                 self.report.mine(&attempt.event, &claim);
-                self.own(attempt, &claim, admission).await;
-                drop(suspect);
+                self.own(attempt, claim, admission).await
             }
-            Answer::Settled => {
-                self.report.duplicate(&attempt.event);
-                attempt.flight.ack().await;
-            }
-            Answer::Quarantined(reason) => {
-                admission.report(attempt.key, None, Some(true), &self.intake);
-                self.report.found_in_quarantine(&attempt, reason);
-                attempt.flight.ack().await;
-            }
-            Answer::Wait(wake_in, why) => {
-                self.report.parked(&attempt.event, why);
-                self.park(attempt, wake_in, why).await;
-            }
-            Answer::Refused => self.park(attempt, HOLD, Wait::NotDue).await,
-            Answer::Stopping => attempt.flight.nack().await,
+            Err(end) => end,
         }
-        drop(slot);
-    }
-
-    /// Parks an event's copies; what is over the lot's size is held a moment, then nacked.
-    pub(super) async fn park(&self, attempt: Attempt, wake_in: Duration, why: Wait) {
-        if self.shutdown.is_stopping() {
-            return attempt.flight.nack().await;
-        }
-        let Some(surplus) = self.lot.park(attempt, wake_in, why) else { return };
-        self.report.metrics.parked_over_cap.inc();
-        tokio::select! {
-            () = time::sleep(Duration::from_secs(1)) => {}
-            () = self.shutdown.stopping() => {}
-        }
-        surplus.flight.nack().await;
     }
 
     /// A handler slot, and leave to claim; `None` when a drain begins first.
@@ -137,72 +86,58 @@ impl Processor {
         }
     }
 
-    /// Deals with an event that is ours, to the answer.
-    async fn own(&self, attempt: Attempt, claim: &Claim, admission: Admission) {
-        let mut held = self.renewal.hold(claim);
+    /// Deals with an event that is ours, to its end.
+    async fn own(&self, attempt: &Attempt, mut claim: Claim, admission: Admission) -> End {
+        let mut held = self.renewal.hold(&claim);
         let began = Instant::now();
-        let (outcome, trouble) = self.outcome(&attempt, claim, &mut held).await;
-        let ending = self.settle(&attempt, claim, outcome, &held).await;
+        let (outcome, trouble) = self.outcome(attempt, &mut claim, &mut held).await;
+        let settled = self.settle(attempt, &claim, outcome).await;
         drop(held);
-        let quarantined = match &ending {
+        let quarantined = match &settled {
             // What never reaches the handler says nothing about it: noise on the topic must not stop everything else.
-            Ending::Settled(_) if put_aside(&attempt).is_some() => None,
-            Ending::Settled(outcome) => Some(matches!(outcome, Outcome::Quarantine { .. })),
-            Ending::Lost | Ending::Held | Ending::Unconfirmed => None,
+            Ok(_) if unhandled(attempt).is_some() => None,
+            Ok(outcome) => Some(matches!(outcome, Outcome::Quarantine { .. })),
+            Err(_) => None,
         };
-        admission.report(attempt.key, trouble, quarantined, &self.intake);
-        let key = attempt.key;
-        match ending {
-            Ending::Settled(outcome) => {
-                self.report.settled(&attempt, claim, &outcome, began.elapsed());
-                match outcome {
-                    Outcome::Done | Outcome::Quarantine { .. } => attempt.flight.ack().await,
-                    Outcome::Retry { .. } => attempt.flight.nack().await,
-                }
-                self.lot.wake(key);
-            }
-            Ending::Lost => {
-                self.report.claim_lost(&attempt.event, claim.epoch);
-                self.park(attempt, LOOK_AGAIN, Wait::Running).await;
-            }
-            Ending::Held => self.park(attempt, HOLD, Wait::Running).await,
-            Ending::Unconfirmed => attempt.flight.nack().await,
+        admission.report(attempt.key, trouble, quarantined);
+        match settled {
+            Ok(outcome) => End::Settled { claim, outcome, took: began.elapsed() },
+            Err(end) => end,
         }
     }
 
     /// What is to be written for a claimed event, and whether the target was in trouble; calls the handler if it is
     /// to be called.
-    async fn outcome(&self, attempt: &Attempt, claim: &Claim, held: &mut Held) -> (Outcome, Option<bool>) {
-        if let Some(reason) = put_aside(attempt) {
+    async fn outcome(&self, attempt: &Attempt, claim: &mut Claim, held: &mut Held) -> (Outcome, Option<bool>) {
+        if let Some(reason) = unhandled(attempt) {
             let detail = Detail::new(b"not shown to the handler");
             return (Outcome::Quarantine { reason, counts: false, certainty: Certainty::NotRun, detail }, None);
         }
         let began = Instant::now();
-        let verdict = match claim.phase {
-            // No process posts replies yet, so a reply that an operator's store holds waits for one that does.
-            Phase::ReplyPending => {
-                let note = Note::new("waits for a process that posts replies");
-                let after = Some(REPLY_HAND_BACK);
-                return (Outcome::Retry { counts: false, after, certainty: Certainty::Over, note }, None);
-            }
-            Phase::NotBegun if !self.start(attempt, claim, held).await => Verdict::NotCalled,
-            Phase::NotBegun | Phase::MayHaveRun if self.shutdown.is_stopping() || !held.is_live() => Verdict::NotCalled,
-            Phase::NotBegun | Phase::MayHaveRun => self.call(attempt, claim, held).await,
+        let begun = claim.phase == Phase::MayHaveRun || self.start(attempt, claim, held).await;
+        let verdict = if begun && held.is_live() && !self.shutdown.is_stopping() {
+            self.call(attempt, claim, held).await
+        } else {
+            Verdict::NotCalled
         };
         let trouble = verdict.target_trouble();
-        let promised = (attempt.ruling.timeout + self.lease.grace()).saturating_sub(began.elapsed());
+        let promised = self.lease.promise(attempt.ruling.timeout).saturating_sub(began.elapsed());
         let terms = Terms::of(claim, attempt.ruling.budget, self.backoff, rand::random(), promised);
         (terms.conclude(verdict), trouble)
     }
 
     /// Records durably that the handler may be called; false = do not call it. Tried for one lease at most: then the
     /// event is better off with somebody whose writes are confirmed.
-    async fn start(&self, attempt: &Attempt, claim: &Claim, held: &Held) -> bool {
+    async fn start(&self, attempt: &Attempt, claim: &mut Claim, held: &Held) -> bool {
         let end = Instant::now() + self.lease.length();
         let mut tries = 0_u16;
         while held.is_live() && Instant::now() < end && !self.shutdown.is_stopping() {
             let sent_at = self.report.clock.moment();
-            match self.store.advance(claim, &Step::Started).await {
+            // From here on the row may say so, whatever is answered.
+            claim.phase = Phase::MayHaveRun;
+            claim.deadline_at = Some(sent_at + self.lease.promise(claim.intent.timeout));
+            held.started(claim);
+            match self.claims.start(claim).await {
                 Ok(()) => {
                     held.renewed(sent_at);
                     return true;
@@ -245,38 +180,27 @@ impl Processor {
         verdict
     }
 
-    /// Writes the outcome until the write is confirmed, refused, or no longer ours.
-    async fn settle(&self, attempt: &Attempt, claim: &Claim, mut outcome: Outcome, held: &Held) -> Ending {
-        held.settling();
-        let reference = claim.reference();
+    /// Writes the outcome until the write is confirmed, refused, or no longer ours. Meanwhile the lease is renewed: the
+    /// event is safe with whoever knows how it ended.
+    async fn settle(&self, attempt: &Attempt, claim: &Claim, mut outcome: Outcome) -> Result<Outcome, End> {
         let mut tries = 0_u16;
         let mut last_word = None;
         loop {
-            match self.store.settle(&reference, &outcome).await {
-                Ok(()) => {
-                    self.intake.store_answered();
-                    return Ending::Settled(outcome);
-                }
-                Err(StoreError::ClaimLost) => return Ending::Lost,
-                Err(error @ StoreError::Refused(_)) => {
-                    self.report.settle_trouble(&attempt.event, &error);
-                    match plain(outcome) {
-                        Some(plainer) => outcome = plainer,
-                        None => return Ending::Held,
-                    }
-                    continue;
-                }
-                Err(error @ StoreError::Unknown(_)) => {
-                    self.report.settle_trouble(&attempt.event, &error);
-                    self.intake.store_failed();
-                }
-                Err(error @ StoreError::Contention(_)) => self.report.settle_trouble(&attempt.event, &error),
+            let error = match self.claims.settle(claim, &outcome).await {
+                Ok(()) => return Ok(outcome),
+                Err(StoreError::ClaimLost) => return Err(End::Lost { epoch: claim.epoch }),
+                Err(error) => error,
+            };
+            self.report.settle_trouble(&attempt.event, &error);
+            if let StoreError::Refused(_) = error {
+                outcome = plain(outcome).ok_or(End::Held)?;
+                continue;
             }
             tries = tries.saturating_add(1);
             if self.shutdown.is_aborting() {
                 let end = *last_word.get_or_insert_with(|| Instant::now() + LAST_WORD);
                 if Instant::now() >= end {
-                    return Ending::Unconfirmed;
+                    return Err(End::Unconfirmed);
                 }
                 time::sleep(LAST_WORD / 10).await;
             } else {
@@ -287,10 +211,19 @@ impl Processor {
             }
         }
     }
+
+    /// Waits before a repetition; false when a drain began.
+    pub(super) async fn pause(&self, tries: u16) -> bool {
+        tokio::select! {
+            biased;
+            () = self.shutdown.stopping() => false,
+            () = time::sleep(REPEAT.delay(tries, rand::random())) => true,
+        }
+    }
 }
 
 /// Why an event is put in quarantine without being shown to the handler.
-pub(super) fn put_aside(attempt: &Attempt) -> Option<Reason> {
+pub(super) fn unhandled(attempt: &Attempt) -> Option<Reason> {
     match (attempt.event.shape, attempt.ruling.action) {
         (Shape::Opaque, _) => Some(Reason::Undecodable),
         (_, Action::Quarantine) => Some(Reason::Operator),

@@ -14,16 +14,12 @@ use tokio::{
     time::{self, MissedTickBehavior},
 };
 
-use super::intake::Intake;
 use crate::{
-    claim::{Claim, ClaimRef, Lease, Nonce, Standing},
+    claim::{Claim, ClaimRef, Lease, Nonce, row::SETTLE_TIME},
+    claims::Claims,
     clock::{Clock, Moment},
     metrics::Metrics,
-    store::{ClaimStore, StoreError},
 };
-
-/// How many claims one statement renews.
-const CHUNK: usize = 100;
 
 /// How often a waiting attempt looks at the suspend-proof clock: tokio's timers stand still while suspended.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -31,19 +27,17 @@ const GLANCE: Duration = Duration::from_secs(1);
 /// The claims of this process.
 #[derive(Debug)]
 pub(super) struct Renewal {
-    store: Arc<dyn ClaimStore>,
+    claims: Arc<Claims>,
     lease: Lease,
     clock: Arc<dyn Clock>,
-    intake: Arc<Intake>,
     metrics: Metrics,
     held: Mutex<HashMap<Nonce, Entry>>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    claim: ClaimRef,
+    claim: Claim,
     fence: watch::Sender<Fence>,
-    settling: bool,
     since: i64,
 }
 
@@ -54,21 +48,15 @@ enum Fence {
 }
 
 impl Renewal {
-    pub(super) fn new(
-        store: Arc<dyn ClaimStore>,
-        lease: Lease,
-        clock: Arc<dyn Clock>,
-        intake: Arc<Intake>,
-        metrics: Metrics,
-    ) -> Arc<Self> {
-        Arc::new(Self { store, lease, clock, intake, metrics, held: Mutex::default() })
+    pub(super) fn new(claims: Arc<Claims>, lease: Lease, clock: Arc<dyn Clock>, metrics: Metrics) -> Arc<Self> {
+        Arc::new(Self { claims, lease, clock, metrics, held: Mutex::default() })
     }
 
     /// Keeps `claim` alive until the returned guard is dropped: no lease lives for ever.
     pub(super) fn hold(self: &Arc<Self>, claim: &Claim) -> Held {
         let (fence, watching) = watch::channel(Fence::At(claim.fence_at));
         let nonce = claim.intent.nonce;
-        let entry = Entry { claim: claim.reference(), fence, settling: false, since: self.clock.now().timestamp() };
+        let entry = Entry { claim: claim.clone(), fence, since: self.clock.now().timestamp() };
         self.lock().insert(nonce, entry);
         self.publish();
         Held { nonce, fence: watching, renewal: Arc::clone(self) }
@@ -85,53 +73,38 @@ impl Renewal {
     }
 
     async fn renew_all(&self) {
-        let mut claims: Vec<_> =
-            self.lock().values().filter(|entry| !entry.settling).map(|entry| entry.claim.clone()).collect();
-        claims.sort_unstable_by_key(ClaimRef::key);
-        for chunk in claims.chunks(CHUNK) {
-            let sent_at = self.clock.moment();
-            match self.store.renew(chunk).await {
-                Ok(lost) => self.renewed(chunk, lost, sent_at).await,
-                Err(error) => self.failed(&error),
-            }
-        }
-    }
-
-    async fn renewed(&self, chunk: &[ClaimRef], lost: Vec<ClaimRef>, sent_at: Moment) {
-        self.intake.store_answered();
-        let fence = Fence::At(self.lease.fence_after(sent_at));
-        let missing: Vec<_> = lost.iter().map(ClaimRef::nonce).collect();
-        for claim in chunk.iter().filter(|claim| !missing.contains(&claim.nonce())) {
-            self.set_fence(claim.nonce(), fence);
-        }
-        if lost.is_empty() {
+        let held: Vec<_> = self.lock().values().map(|entry| entry.claim.clone()).collect();
+        if held.is_empty() {
             return;
         }
-        // Before a handler is cut its row is looked at: it may just have been settled by its own attempt.
-        let keys: Vec<_> = lost.iter().map(ClaimRef::key).collect();
-        match self.store.look(&keys).await {
-            Ok(views) => {
-                for claim in lost {
-                    let still_ours = views.iter().any(|view| {
-                        view.key == claim.key()
-                            && view.nonce == Some(claim.nonce())
-                            && matches!(view.standing, Standing::Wait(_))
-                    });
-                    if !still_ours {
-                        self.set_fence(claim.nonce(), Fence::Lost);
-                    }
+        let sent_at = self.clock.moment();
+        match self.claims.renew(&held).await {
+            Ok(answer) => {
+                for claim in answer.renewed {
+                    self.renewed(claim, sent_at);
+                }
+                for claim in answer.lost {
+                    self.set_fence(claim.nonce, Fence::Lost);
                 }
             }
-            Err(error) => self.failed(&error),
+            Err(error) => {
+                tracing::warn!(
+                    error.kind = error.label(),
+                    cause = error.cause().as_str(),
+                    "Leases could not be renewed; the next renewal tries again"
+                );
+            }
         }
     }
 
-    fn failed(&self, error: &StoreError) {
-        match error {
-            StoreError::Unknown(_) => self.intake.store_failed(),
-            StoreError::Contention(_) | StoreError::Refused(_) | StoreError::ClaimLost => {}
+    /// The lease counts from when its renewal was sent, and reaches no further than the row's own limit.
+    fn renewed(&self, claim: ClaimRef, sent_at: Moment) {
+        let fence = self.lease.fence_after(sent_at);
+        if let Some(entry) = self.lock().get(&claim.nonce) {
+            let limit =
+                entry.claim.deadline_at.map(|deadline| deadline + SETTLE_TIME.saturating_sub(self.lease.grace()));
+            entry.fence.send_replace(Fence::At(limit.map_or(fence, |limit| fence.min(limit))));
         }
-        tracing::warn!(error.kind = error.label(), "Leases could not be renewed; the next renewal tries again");
     }
 
     fn set_fence(&self, nonce: Nonce, fence: Fence) {
@@ -173,10 +146,10 @@ impl Held {
         self.renewal.set_fence(self.nonce, Fence::At(self.renewal.lease.fence_after(sent_at)));
     }
 
-    /// Stops renewal: how the attempt ended is being written.
-    pub(super) fn settling(&self) {
+    /// The start is being written: from now on a row that is gone is put back as begun.
+    pub(super) fn started(&self, claim: &Claim) {
         if let Some(entry) = self.renewal.lock().get_mut(&self.nonce) {
-            entry.settling = true;
+            entry.claim = claim.clone();
         }
     }
 
@@ -210,7 +183,7 @@ impl Drop for Held {
 pub(super) enum Loss {
     /// It was not renewed in time.
     Fenced,
-    /// The row names another attempt, or is gone.
+    /// The row names another attempt.
     Taken,
 }
 

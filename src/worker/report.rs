@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use tracing::{debug, error, info, warn};
 
-use super::processor::Attempt;
+use super::{answer::End, processor::Attempt};
 use crate::{
     claim::{Claim, Wait},
     clock::Clock,
@@ -78,12 +78,8 @@ impl Reporter {
     }
 
     /// An attempt begins; what is odd about an event that will be handled like any other.
-    pub(super) fn noticed(&self, event: &Event, repeat: bool) {
+    pub(super) fn noticed(&self, event: &Event) {
         self.tell(event, Happening::Taken);
-        if repeat {
-            self.metrics.events_suspected_duplicate.with_label_values(&[event.type_label()]).inc();
-            debug!(event_id = %event.id, event_type = event.type_label(), "Like another event of the last two minutes");
-        }
         if let Some(warning) = event.lifecycle_warning() {
             let warning = warning.as_str();
             self.metrics.workspace_subscription_warnings.with_label_values(&[warning]).inc();
@@ -100,18 +96,36 @@ impl Reporter {
 
     pub(super) fn mine(&self, event: &Event, claim: &Claim) {
         self.claimed(event, if claim.lost > 0 { "takeover" } else { "claimed" });
-        if claim.cut_by_drain {
+        if claim.follows_a_drain() {
             self.metrics.drain_aborted.inc();
         }
     }
 
-    pub(super) fn duplicate(&self, event: &Event) {
+    /// How an event ended here.
+    pub(super) fn ended(&self, attempt: &Attempt, end: &End) {
+        let event = &attempt.event;
+        match end {
+            End::Settled { claim, outcome, took } => self.settled(attempt, claim, outcome, *took),
+            End::Duplicate => self.duplicate(event),
+            End::PutAside(reason) => self.put_aside(attempt, *reason),
+            End::Waits { why, .. } => self.parked(event, *why),
+            End::Lost { epoch } => {
+                self.metrics.claims_lost.with_label_values(&["expired"]).inc();
+                warn!(event_id = %event.id, epoch, "Somebody else owns the event now; this copy waits for their outcome");
+            }
+            End::Expired => self.metrics.parked_expired.inc(),
+            // Each was told when it happened.
+            End::Refused | End::Held | End::Unconfirmed | End::Stopped => {}
+        }
+    }
+
+    fn duplicate(&self, event: &Event) {
         self.claimed(event, "duplicate");
         debug!(event_id = %event.id, "Copy of a settled event; acked");
         self.tell(event, Happening::Duplicate);
     }
 
-    pub(super) fn parked(&self, event: &Event, why: Wait) {
+    fn parked(&self, event: &Event, why: Wait) {
         self.claimed(event, if why == Wait::NotDue { "not_due" } else { "parked" });
         debug!(event_id = %event.id, ?why, "Parked");
         if why == Wait::Mismatch {
@@ -121,8 +135,8 @@ impl Reporter {
         self.tell(event, Happening::Parked);
     }
 
-    /// The claim itself put the event in quarantine, or found it there.
-    pub(super) fn found_in_quarantine(&self, attempt: &Attempt, reason: Reason) {
+    /// The claim itself put the event in quarantine.
+    fn put_aside(&self, attempt: &Attempt, reason: Reason) {
         let (event, rule) = (&attempt.event, attempt.ruling.rule);
         self.claimed(event, "quarantined");
         self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
@@ -149,18 +163,13 @@ impl Reporter {
         warn!(event_id = %event.id, error.kind = error.label(), cause = error.cause().as_str(), "Outcome is not confirmed yet; the delivery is held");
     }
 
-    pub(super) fn claim_lost(&self, event: &Event, epoch: u32) {
-        self.metrics.claims_lost.with_label_values(&["expired"]).inc();
-        warn!(event_id = %event.id, epoch, "Somebody else owns the event now; this copy waits for their outcome");
-    }
-
     pub(super) fn called(&self, event: &Event) {
         if let Some(delay) = self.since(event.raw.publish_time) {
             self.metrics.event_queue_delay.with_label_values(&[event.type_label()]).observe(delay.as_secs_f64());
         }
     }
 
-    pub(super) fn settled(&self, attempt: &Attempt, claim: &Claim, outcome: &Outcome, took: Duration) {
+    fn settled(&self, attempt: &Attempt, claim: &Claim, outcome: &Outcome, took: Duration) {
         let event = &attempt.event;
         let number = u32::from(claim.failures) + u32::from(claim.lost) + 1;
         let (label, happening) = match outcome {
@@ -181,7 +190,7 @@ impl Reporter {
         let on_unknown = if claim.strict { OnUnknown::Quarantine } else { OnUnknown::Rerun }.as_str();
         match outcome {
             Outcome::Done => {
-                self.ended(event, number);
+                self.finished(event, number);
                 info!(event_id = %event.id, event_type = event.type_label(), space, %rule, on_unknown, attempt = number,
                     epoch = claim.epoch, outcome = label, duration_ms, "Settled event {} as done", event.id);
             }
@@ -192,7 +201,7 @@ impl Reporter {
                     "Event {} will be tried again", event.id);
             }
             Outcome::Quarantine { reason, detail, .. } => {
-                self.ended(event, number);
+                self.finished(event, number);
                 // The first line is bellhop's own words; what the handler said may be private.
                 let why = detail.as_str().lines().next().unwrap_or_default();
                 self.metrics.quarantined.with_label_values(&[reason.as_str()]).inc();
@@ -204,7 +213,7 @@ impl Reporter {
         self.tell(event, happening);
     }
 
-    fn ended(&self, event: &Event, attempts: u32) {
+    fn finished(&self, event: &Event, attempts: u32) {
         self.metrics.event_attempts.observe(f64::from(attempts));
         if let Some(age) = self.since(event.raw.publish_time) {
             self.metrics.event_end_to_end.with_label_values(&[event.type_label()]).observe(age.as_secs_f64());

@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod measures;
+mod owners;
 mod stopping;
 mod store;
 
@@ -18,13 +19,14 @@ use tokio::{
 use super::{Config, DrainTimeout, Drained, Parts, Worker};
 use crate::{
     claim::{Key, Lease, State},
+    claims::{Claims, Tables},
     clock::Clock,
     event::{RawEvent, decode},
     metrics::{Metrics, tests::undeclared},
     retry::{self, Backoff},
     rule::{Action, Match, OnUnknown, Pattern, Rule, Rules},
     shutdown::Shutdown,
-    store::{ClaimLog, ClaimStore, memory::MemoryStore},
+    store::{ClaimTable, memory::MemoryStore},
     testing::{
         clock::TestClock,
         faults::{Fault, FaultStore, Method},
@@ -43,7 +45,7 @@ struct Bench {
     log: AckLog,
     handler: ScriptedHandler,
     store: Arc<FaultStore>,
-    claims: Arc<MemoryStore>,
+    memory: Arc<MemoryStore>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
     shutdown: Shutdown,
@@ -107,14 +109,19 @@ impl Setup {
     /// A process on a store that another one used before.
     fn start_on(self, memory: Arc<MemoryStore>, clock: Arc<dyn Clock>) -> Bench {
         let lease = Lease::new(LEASE);
-        let store = Arc::new((self.faults)(FaultStore::new(Arc::clone(&memory) as Arc<dyn ClaimStore>)));
+        let tables = Tables {
+            claims: Arc::<MemoryStore>::clone(&memory),
+            quarantine: Arc::<MemoryStore>::clone(&memory),
+            upkeep: Arc::<MemoryStore>::clone(&memory),
+        };
+        let store = Arc::new((self.faults)(FaultStore::new(tables)));
         let handler = ScriptedHandler::new(self.acts);
         let metrics = Metrics::new().unwrap();
+        let claims = Arc::new(Claims::new(store.tables(), lease, Arc::clone(&clock), metrics.clone()));
         let retry = retry::Config { max_failures: 3, ..retry::Config::default() };
         let shutdown = Shutdown::new();
         let parts = Parts {
-            store: Arc::clone(&store) as Arc<dyn ClaimStore>,
-            upkeep: Arc::clone(&memory) as _,
+            claims,
             handler: Arc::new(handler.clone()),
             rules: Rules::new(vec![self.rule], TIMEOUT, self.on_unknown, &retry),
             config: Config {
@@ -136,18 +143,7 @@ impl Setup {
         #[expect(clippy::disallowed_methods, reason = "the test awaits the handle")]
         let running = tokio::spawn(async move { worker.run(Box::new(source)).await.unwrap() });
         let _labels = Labels(metrics.clone());
-        Bench {
-            feed,
-            log: AckLog::default(),
-            handler,
-            store,
-            claims: memory,
-            metrics,
-            clock,
-            shutdown,
-            running,
-            _labels,
-        }
+        Bench { feed, log: AckLog::default(), handler, store, memory, metrics, clock, shutdown, running, _labels }
     }
 }
 
@@ -197,7 +193,7 @@ impl Bench {
 
     async fn state(&self, number: u32) -> Option<(State, u16, String)> {
         let event = decode(&Arc::new(self.raw(number, "m")));
-        let row = self.claims.show(Key::derive(SCOPE, &event)).await.unwrap()?;
+        let row = self.memory.read(&[Key::derive(SCOPE, &event)]).await.unwrap().remove(0)?.row;
         Some((row.state, row.failures, row.note))
     }
 

@@ -144,6 +144,64 @@ fn nothing_points_outside_the_repository() {
     assert_eq!(faults, [] as [String; 0]);
 }
 
+/// What only the machine may say: writes take the values they are given. Listings for operators may ask for a state.
+const PROTOCOL: &[&str] = &[
+    "epoch + 1",
+    "failures + ",
+    "lost + ",
+    "strict OR",
+    "max_failures",
+    "max_lost",
+    "suspect",
+    "Reason::OwnerLost",
+    "Reason::TooOld",
+    "owner_lost",
+    "'requeued'",
+    "phase IN",
+    "phase = 1",
+];
+
+#[test]
+fn no_store_knows_the_claim_protocol() {
+    let stores: Vec<_> = sources().into_iter().filter(|file| file.path.starts_with("src/store/")).collect();
+    assert!(stores.len() > 10, "{} files of stores were read", stores.len());
+    let faults: Vec<_> = stores
+        .iter()
+        .flat_map(|file| {
+            let own = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+            let said = PROTOCOL.iter().filter(move |words| own.contains(*words));
+            said.map(move |words| format!("{} says {words:?}", file.path))
+        })
+        .collect();
+
+    assert_eq!(faults, [] as [String; 0]);
+}
+
+/// A take-over is decided on what was read and guarded by state, epoch and lease: a write that changes what a row means
+/// must change one of them. Completions need not: they count whatever the state.
+#[test]
+fn every_statement_that_changes_claims_changes_state_epoch_or_lease() {
+    let mut statements = 0;
+    let faults: Vec<_> = text_files()
+        .into_iter()
+        .filter(|(path, _)| ["src/store/", "docs/", "charts/bellhop/", "deploy/"].iter().any(|at| path.starts_with(at)))
+        .flat_map(|(path, text)| {
+            let after = text.split("UPDATE claims").skip(1).map(str::to_owned).collect::<Vec<_>>();
+            let of_data = after.into_iter().filter(|statement| statement.trim_start().contains(" SET"));
+            of_data.map(move |statement| (path.clone(), statement)).collect::<Vec<_>>()
+        })
+        .filter(|(_, statement)| {
+            statements += 1;
+            let set = statement.split("WHERE").next().unwrap_or_default();
+            !["state =", "epoch =", "lease_until ="].iter().any(|column| set.contains(column))
+        })
+        .map(|(path, statement)| format!("{path}: UPDATE claims{}", statement.chars().take(80).collect::<String>()))
+        .collect();
+
+    assert_eq!(faults, [] as [String; 0]);
+    assert!(statements >= 5, "{statements} statements were read");
+}
+
 #[test]
 fn imports_are_found_however_they_are_written() {
     let text = "

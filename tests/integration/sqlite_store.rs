@@ -12,13 +12,14 @@ use async_trait::async_trait;
 use bellhop::{
     claim::Lease,
     clock::{Clock, SystemClock},
-    store::{ClaimLog, Readiness, StoreError, Upkeep, sqlite::SqliteStore},
+    store::{Quarantine, Readiness, StoreError, Upkeep, sqlite::SqliteStore},
     testing::conformance::{self, Bench, Place, Process, Reach, Settings},
 };
 use tempfile::TempDir;
 
 mod crash;
 
+const LEASE: Lease = Lease::new(Duration::from_secs(60));
 const DAYS: Duration = Duration::from_secs(10 * 86_400);
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Folder {
 }
 
 async fn open(database: &Path) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(database, Lease::new(Duration::from_secs(60)), DAYS, Arc::new(SystemClock)).await
+    SqliteStore::open(database, LEASE, DAYS, Arc::new(SystemClock)).await
 }
 
 #[async_trait]
@@ -67,8 +68,10 @@ impl Bench for Files {
 #[async_trait]
 impl Place for Folder {
     async fn process(&self, settings: Settings) -> Process {
-        let clock = Arc::new(SystemClock);
-        Process::of(SqliteStore::open(&self.database(), settings.lease, settings.retention, clock).await.unwrap())
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (lease, retention) = (settings.lease, settings.retention);
+        let store = SqliteStore::open(&self.database(), lease, retention, Arc::clone(&clock)).await.unwrap();
+        Process::of(store, settings, clock)
     }
 
     async fn pass(&self, span: Duration) {
@@ -113,7 +116,7 @@ async fn a_missing_directory_is_named() {
 async fn what_people_wrote_is_readable_by_this_user_only() {
     let folder = Folder::new();
     let store = folder.open().await.unwrap();
-    store.quarantined(1).await.unwrap();
+    store.newest(1).await.unwrap();
 
     let modes: Vec<_> = std::fs::read_dir(folder.0.path())
         .unwrap()

@@ -16,7 +16,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use prometheus::{Histogram, IntGauge};
-use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::{
     sync::{AcquireError, Semaphore, SemaphorePermit},
     time::{Instant, timeout},
@@ -27,11 +27,13 @@ use uuid::Uuid;
 use super::{
     Config,
     error::{Busy, TimedOut, Unfit, classify, sqlstate},
-    holdoff::Holdoff,
     session::{self, Session},
     statement::Wire,
 };
-use crate::{metrics::Metrics, store::StoreError};
+use crate::{
+    metrics::Metrics,
+    store::{StoreError, holdoff::Holdoff},
+};
 
 /// A connection idle for longer may have been cut on the way; a fresh one is cheaper than a timeout.
 const MAX_IDLE: Duration = Duration::from_secs(60);
@@ -50,10 +52,13 @@ pub(super) enum Lane {
 /// The connections of a store.
 pub(super) struct Connections {
     options: PgConnectOptions,
-    /// Sent at connect and asked back: a server that knows it is ours alone.
-    marker: Uuid,
-    /// A pooler refused the marker, or the URL says that there is one.
+    /// With the bounds of the server's patience, and the marker: a server that knows it is ours alone.
+    marked: PgConnectOptions,
+    marker: String,
+    /// A pooler refused these options, or the URL says that there is one.
     unmarked: AtomicBool,
+    /// Begins a transaction with the same bounds.
+    begin: String,
     timeout: Duration,
     holdoff: Arc<Holdoff>,
     work: LaneState,
@@ -115,9 +120,24 @@ impl Connections {
     ) -> Result<Self, StoreError> {
         let options = connect_options(config.url.expose()).map_err(classify)?;
         let work = usize::try_from(config.max_connections.saturating_sub(1)).unwrap_or(1).max(1);
+        let marker = Uuid::new_v4().simple().to_string();
+        // The server gives up before its client does: nobody waits for a lock on behalf of nobody. Between two statements
+        // of a transaction only a client that froze is silent for long: its locks are not kept.
+        let [lock, statement, check, idle] =
+            [timeout / 2, timeout * 3 / 4, timeout, timeout * 4].map(|bound| bound.as_millis().to_string());
         Ok(Self {
-            marker: Uuid::new_v4(),
             unmarked: AtomicBool::new(keeps_no_statements(&options)),
+            begin: format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock}; \
+                 SET LOCAL statement_timeout = {statement}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
+            ),
+            marked: options.clone().options([
+                (session::MARKER, &marker),
+                ("lock_timeout", &lock),
+                ("statement_timeout", &statement),
+                ("client_connection_check_interval", &check),
+            ]),
+            marker,
             options,
             timeout,
             holdoff,
@@ -140,15 +160,15 @@ impl Connections {
         match timeout(self.timeout, lane.enter()).await {
             Ok(Ok(_place)) => {
                 let answer = timeout(self.timeout, self.attempt(lane, statement)).await;
-                let answer = answer.unwrap_or_else(|_elapsed| Err(StoreError::Unknown(Box::new(TimedOut))));
+                let answer = answer.unwrap_or_else(|_elapsed| Err(StoreError::unknown(TimedOut)));
                 if matches!(answer, Err(StoreError::Unknown(_))) {
                     self.doubt();
                 }
                 answer
             }
             // Nothing was sent, so nothing is known about the server: those who use the connections will tell.
-            Ok(Err(closed)) => Err(StoreError::Unknown(Box::new(closed))),
-            Err(_elapsed) => Err(StoreError::Unknown(Box::new(Busy))),
+            Ok(Err(closed)) => Err(StoreError::unknown(closed)),
+            Err(_elapsed) => Err(StoreError::unknown(Busy)),
         }
     }
 
@@ -161,7 +181,7 @@ impl Connections {
             Some(open) => open,
             None => self.open().await?,
         };
-        let answer = open.run(statement).await.map_err(classify);
+        let answer = open.run(&self.begin, statement).await.map_err(classify);
         if !matches!(answer, Err(StoreError::Unknown(_))) {
             lane.put(open);
         }
@@ -177,34 +197,31 @@ impl Connections {
 
     async fn open(&self) -> Result<Open, StoreError> {
         let marked = !self.unmarked.load(Ordering::Relaxed);
-        let connected = if marked { self.connect_marked().await } else { self.options.connect().await };
-        let mut connection = match connected {
-            Err(sqlx::Error::Database(error)) if marked && refuses_marker(&*error) => {
-                warn!("A pooler stands before the database: statements are sent unnamed, each in a transaction");
+        let options = if marked { &self.marked } else { &self.options };
+        let mut connection = match options.connect().await {
+            Err(sqlx::Error::Database(error)) if marked && refuses_options(&*error) => {
+                let connection = self.options.connect().await.map_err(classify)?;
+                warn!(%error, "No start-up options are taken: statements are sent unnamed, each in a transaction");
                 self.unmarked.store(true, Ordering::Relaxed);
-                self.options.connect().await.map_err(classify)?
+                connection
             }
             other => other.map_err(classify)?,
         };
-        let session = in_transaction(&mut connection, |wire| Box::pin(session::check(wire))).await.map_err(classify)?;
+        let check = in_transaction(&mut connection, &self.begin, |wire| Box::pin(session::check(wire)));
+        let session = check.await.map_err(classify)?;
         if let Some(unfit) = session.unfit() {
-            return Err(StoreError::Unknown(Box::new(Unfit(unfit))));
+            return Err(StoreError::unknown(Unfit(unfit)));
         }
-        let pooled = session.marker.as_deref() != Some(self.marker.simple().to_string().as_str());
+        let pooled = session.marker.as_ref() != Some(&self.marker);
         let now = Instant::now();
         let mut open = Open { connection, pooled, opened: now, used: now };
-        match open.run(|wire| Box::pin(session::server_identity(wire))).await.map_err(classify) {
-            Ok(server) => self.holdoff.saw(server),
+        match open.run(&self.begin, |wire| Box::pin(session::server_identity(wire))).await.map_err(classify) {
+            Ok(server) => self.holdoff.saw(&server),
             // The schema is not there yet; `prepare` says so.
             Err(error) if sqlstate(&error) == Some("42883") => {}
             Err(error) => return Err(error),
         }
         Ok(open)
-    }
-
-    async fn connect_marked(&self) -> Result<PgConnection, sqlx::Error> {
-        let marker = self.marker.simple().to_string();
-        self.options.clone().options([(session::MARKER, marker)]).connect().await
     }
 
     /// What the server in use says of itself, asked on a connection that is open already where there is one.
@@ -256,13 +273,13 @@ impl LaneState {
 }
 
 impl Open {
-    async fn run<T, F>(&mut self, statement: F) -> Result<T, sqlx::Error>
+    async fn run<T, F>(&mut self, begin: &str, statement: F) -> Result<T, sqlx::Error>
     where
         T: Send,
         F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
     {
         if self.pooled {
-            in_transaction(&mut self.connection, statement).await
+            in_transaction(&mut self.connection, begin, statement).await
         } else {
             statement(Wire { connection: &mut self.connection, named: true }).await
         }
@@ -270,12 +287,12 @@ impl Open {
 }
 
 /// Runs a statement in a transaction, so that a pooler keeps one server for its parse and its execution.
-async fn in_transaction<T, F>(connection: &mut PgConnection, statement: F) -> Result<T, sqlx::Error>
+async fn in_transaction<T, F>(connection: &mut PgConnection, begin: &str, statement: F) -> Result<T, sqlx::Error>
 where
     T: Send,
     F: for<'c> FnOnce(Wire<'c>) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
 {
-    let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+    let mut transaction = connection.begin_with(AssertSqlSafe(begin.to_owned())).await?;
     match statement(Wire { connection: &mut transaction, named: false }).await {
         Ok(answer) => {
             transaction.commit().await?;
@@ -299,6 +316,11 @@ pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, sqlx::Error
 /// `?statement-cache-capacity=0`: the operator says that nothing can be kept on a connection.
 fn keeps_no_statements(options: &PgConnectOptions) -> bool {
     options.to_url_lossy().query_pairs().any(|(key, value)| key == "statement-cache-capacity" && value == "0")
+}
+
+/// Whether this is a pooler that takes no options, or a server that does not know or admit one of them.
+fn refuses_options(error: &dyn sqlx::error::DatabaseError) -> bool {
+    refuses_marker(error) || matches!(error.code().as_deref(), Some("42704" | "22023"))
 }
 
 /// Whether this is a pooler that takes no settings it does not know.

@@ -1,6 +1,6 @@
 //! What a failed statement means for the caller.
 
-use crate::{source::BoxError, store::StoreError};
+use crate::store::StoreError;
 
 /// What the server said, without its detail: that may quote values of a row.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +34,11 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default().into_owned();
-            let cause: BoxError = Box::new(ServerError { message: error.message().to_owned(), code: code.clone() });
-            match code.as_str() {
-                "40001" | "40P01" | "55P03" | "57014" => StoreError::Contention(cause),
-                code if ["22", "23", "42"].contains(&code.get(..2).unwrap_or_default()) => StoreError::Refused(cause),
-                _ => StoreError::Unknown(cause),
+            let cause = ServerError { message: error.message().to_owned(), code };
+            match cause.code.as_str() {
+                "40001" | "40P01" | "55P03" | "57014" => StoreError::contention(cause),
+                code if ["22", "23", "42"].contains(&code.get(..2).unwrap_or_default()) => StoreError::refused(cause),
+                _ => StoreError::unknown(cause),
             }
         }
         sqlx::Error::Encode(_)
@@ -46,8 +46,8 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
         | sqlx::Error::ColumnDecode { .. }
         | sqlx::Error::ColumnNotFound(_)
         | sqlx::Error::TypeNotFound { .. }
-        | sqlx::Error::Configuration(_) => StoreError::Refused(Box::new(error)),
-        other => StoreError::Unknown(Box::new(other)),
+        | sqlx::Error::Configuration(_) => StoreError::refused(error),
+        other => StoreError::unknown(other),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::{io, path::PathBuf};
 
+use super::VERSION;
 use crate::store::StoreError;
 
-/// Why a database can not be opened.
+/// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process holds it.
@@ -19,8 +20,8 @@ pub enum OpenError {
         /// Who holds it, where the lock file tells.
         holder: Option<u32>,
     },
-    /// Its file, or the lock file beside it, can not be used.
-    #[error("database {} can not be opened: its directory must exist and be writable", path.display())]
+    /// Its file, or the lock file beside it, cannot be used.
+    #[error("database {} cannot be opened: its directory must exist and be writable", path.display())]
     File {
         /// Which file.
         path: PathBuf,
@@ -29,24 +30,22 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// A newer version made it.
-    #[error("database {} has schema version {found}, this bellhop knows {known}: use the newer bellhop", path.display())]
+    #[error("database {} has schema version {found}, this bellhop knows {VERSION}: use the newer bellhop", path.display())]
     TooNew {
         /// Which database.
         path: PathBuf,
         /// What it has.
         found: i64,
-        /// What is known.
-        known: i64,
     },
 }
 
 impl From<OpenError> for StoreError {
     fn from(error: OpenError) -> Self {
-        Self::Refused(Box::new(error))
+        Self::refused(error)
     }
 }
 
-/// A row that this code can not have written.
+/// A row that this code cannot have written.
 #[derive(Debug, thiserror::Error)]
 #[error("stored {column} is not valid")]
 pub(super) struct Corrupt {
@@ -57,18 +56,17 @@ pub(super) struct Corrupt {
 pub(super) fn classify(error: sqlx::Error) -> StoreError {
     use sqlx::Error;
     match &error {
-        Error::PoolTimedOut => StoreError::Contention(Box::new(error)),
         Error::Database(cause) => match primary_code(cause.code().as_deref()) {
             // busy, locked
-            Some(5 | 6) => StoreError::Contention(Box::new(error)),
+            Some(5 | 6) => StoreError::contention(error),
             // error, too big, constraint, mismatch, range
-            Some(1 | 18 | 19 | 20 | 25) => StoreError::Refused(Box::new(error)),
-            _ => StoreError::Unknown(Box::new(error)),
+            Some(1 | 18 | 19 | 20 | 25) => StoreError::refused(error),
+            _ => StoreError::unknown(error),
         },
         Error::ColumnDecode { .. } | Error::ColumnNotFound(_) | Error::Decode(_) | Error::Encode(_) => {
-            StoreError::Refused(Box::new(error))
+            StoreError::refused(error)
         }
-        _ => StoreError::Unknown(Box::new(error)),
+        _ => StoreError::unknown(error),
     }
 }
 

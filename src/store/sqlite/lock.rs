@@ -4,7 +4,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{Read, Write},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use super::error::OpenError;
@@ -16,13 +16,6 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// The lock file of a database.
-fn beside(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
-}
-
 /// Opens or creates a file that only this user may read: it holds what people wrote.
 pub(super) fn private_file(path: &Path) -> Result<File, OpenError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -32,7 +25,7 @@ pub(super) fn private_file(path: &Path) -> Result<File, OpenError> {
 impl Lock {
     /// Takes the lock, or says who holds it.
     pub(super) fn take(database: &Path) -> Result<Self, OpenError> {
-        let path = beside(database);
+        let path = database.with_added_extension("lock");
         let mut file = private_file(&path)?;
         match file.try_lock() {
             Ok(()) => {}

@@ -1,176 +1,166 @@
-//! Quarantine rows: written by claims and verdicts, read by operators and the replay source.
+//! Quarantine rows: written along with claims, read by operators and the replay source.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 
 use super::{
     SqliteStore,
-    error::classify,
-    rows::{self, corrupt, micros, time},
-    statements,
+    database::Held,
+    rows::{self, corrupt, get, micros, time},
 };
 use crate::{
-    claim::{
-        ClaimIntent, Key, Phase, State,
-        row::{Change, Row, before},
-    },
-    clock::Steady,
-    event::{EventId, RawEvent},
-    outcome::{Detail, Reason},
-    store::{ClaimLog, ClaimRecord, QuarantineRow, Requeued, StoreError},
+    claim::{ClaimRef, Nonce, row::before},
+    event::RawEvent,
+    outcome::{Note, Reason},
+    store::{Aside, Quarantine, QuarantineRow, Quarantined, StoreError},
 };
 
-/// Puts the payload aside under the row's epoch and nonce; `false` = it is there already.
-pub(super) async fn put_aside(
-    db: &mut SqliteConnection,
-    clock: &Steady,
-    row: &Row,
-    (reason, detail): (Reason, &Detail),
-    intent: &ClaimIntent,
+/// Puts a payload aside under this attempt; false = it is there already.
+pub(super) async fn add(
+    db: &mut Held<'_>,
+    aside: &Aside,
+    epoch: u32,
+    nonce: Nonce,
+    strict: bool,
 ) -> Result<bool, StoreError> {
-    let raw = &intent.raw;
-    let attributes = serde_json::to_vec(&raw.attributes).map_err(|error| StoreError::Refused(Box::new(error)))?;
-    let query = sqlx::query(statements::PUT_ASIDE)
-        .bind(row.key.as_uuid())
-        .bind(row.epoch)
-        .bind(row.nonce.as_uuid())
-        .bind(reason.as_str())
-        .bind(detail.as_str())
-        .bind(intent.event_id.as_str())
-        .bind(&intent.event_type)
-        .bind(intent.fingerprint.0.as_slice())
-        .bind(row.strict)
+    let (event, raw) = (&aside.intent.event, &aside.intent.raw);
+    let attributes = serde_json::to_vec(&raw.attributes).map_err(StoreError::refused)?;
+    let insert = sqlx::query(
+        "INSERT INTO quarantine (key, epoch, nonce, reason, detail, event_id, event_type, fingerprint, strict,
+            message_id, ordering_key, publish_time, payload, payload_hash, attributes, quarantined_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
+    );
+    let insert = insert
+        .bind(event.key.as_uuid())
+        .bind(epoch)
+        .bind(nonce.as_uuid())
+        .bind(aside.reason.as_str())
+        .bind(aside.detail.as_str())
+        .bind(event.event_id.as_str())
+        .bind(&event.event_type)
+        .bind(&event.fingerprint.0[..])
+        .bind(strict)
         .bind(&raw.message_id)
         .bind(&raw.ordering_key)
         .bind(raw.publish_time.map(micros))
         .bind(&raw.data[..])
         .bind(Sha256::digest(&raw.data).to_vec())
         .bind(attributes)
-        .bind(row.deadline.map(micros))
-        .bind(micros(clock.now()));
-    Ok(query.execute(db).await.map_err(classify)?.rows_affected() == 1)
+        .bind(micros(db.now));
+    Ok(db.write(insert).await? == 1)
 }
 
-/// The attempt turned out to have succeeded.
-pub(super) async fn resolve(db: &mut SqliteConnection, clock: &Steady, intent: &ClaimIntent) -> Result<(), StoreError> {
-    let query = sqlx::query(statements::RESOLVE).bind(intent.key.as_uuid()).bind(intent.nonce.as_uuid());
-    query.bind(micros(clock.now())).execute(db).await.map_err(classify)?;
+/// The attempt turned out to have succeeded. A mismatch carries its nonce, but is another event.
+pub(super) async fn late_success(db: &mut Held<'_>, claim: ClaimRef) -> Result<(), StoreError> {
+    let update = sqlx::query(
+        "UPDATE quarantine SET resolution = 'late_success', settled_at = ?3
+        WHERE key = ?1 AND nonce = ?2 AND settled_at IS NULL AND reason <> 'mismatch'",
+    );
+    db.write(update.bind(claim.key.as_uuid()).bind(claim.nonce.as_uuid()).bind(micros(db.now))).await?;
     Ok(())
 }
 
-fn reason(row: &SqliteRow) -> Result<Reason, StoreError> {
-    let name: &str = row.try_get("reason").map_err(classify)?;
-    Reason::from_name(name).ok_or_else(|| corrupt("reason"))
+/// Notes that an operator puts the row back under `epoch`; false = there is no such row, or it is settled.
+pub(super) async fn request(db: &mut Held<'_>, seq: i64, by: &Note, epoch: u32) -> Result<bool, StoreError> {
+    let update = sqlx::query(
+        "UPDATE quarantine SET requested_at = ?2, requested_by = ?3, requested_epoch = ?4
+        WHERE seq = ?1 AND settled_at IS NULL",
+    );
+    Ok(db.write(update.bind(seq).bind(micros(db.now)).bind(by.as_str()).bind(epoch)).await? == 1)
+}
+
+pub(super) fn reason(row: &SqliteRow) -> Result<Reason, StoreError> {
+    Reason::from_name(get(row, "reason")?).ok_or_else(|| corrupt("reason"))
 }
 
 fn shown(row: &SqliteRow, raw: Option<Arc<RawEvent>>) -> Result<QuarantineRow, StoreError> {
+    let event = rows::identity(row)?;
     Ok(QuarantineRow {
-        seq: row.try_get("seq").map_err(classify)?,
-        key: rows::key(row)?,
-        epoch: row.try_get("epoch").map_err(classify)?,
+        seq: get(row, "seq")?,
+        key: event.key,
+        epoch: get(row, "epoch")?,
         nonce: rows::nonce(row)?,
         reason: reason(row)?,
-        detail: row.try_get("detail").map_err(classify)?,
-        event_id: row.try_get("event_id").map_err(classify)?,
-        event_type: row.try_get("event_type").map_err(classify)?,
-        quarantined_at: time(row.try_get("quarantined_at").map_err(classify)?),
-        requests: row.try_get("requests").map_err(classify)?,
+        detail: get(row, "detail")?,
+        event_id: event.event_id.as_str().to_owned(),
+        event_type: event.event_type,
+        quarantined_at: time(get(row, "quarantined_at")?),
+        requests: get(row, "requests")?,
         raw,
     })
 }
 
 fn delivery(row: &SqliteRow) -> Result<RawEvent, StoreError> {
-    let attributes: &[u8] = row.try_get("attributes").map_err(classify)?;
-    let publish_time: Option<i64> = row.try_get("publish_time").map_err(classify)?;
     Ok(RawEvent {
-        data: Bytes::from(row.try_get::<Vec<u8>, _>("payload").map_err(classify)?),
-        attributes: serde_json::from_slice(attributes).map_err(|_| corrupt("attributes"))?,
-        message_id: row.try_get("message_id").map_err(classify)?,
-        publish_time: publish_time.map(time),
-        ordering_key: row.try_get("ordering_key").map_err(classify)?,
+        data: Bytes::from(get::<Vec<u8>>(row, "payload")?),
+        attributes: serde_json::from_slice(get(row, "attributes")?).map_err(|_| corrupt("attributes"))?,
+        message_id: get(row, "message_id")?,
+        publish_time: get::<Option<i64>>(row, "publish_time")?.map(time),
+        ordering_key: get(row, "ordering_key")?,
         delivery_attempt: None,
     })
 }
 
-impl SqliteStore {
-    /// The claim of a quarantine row that retention has forgotten, as it was put aside.
-    fn forgotten_claim(&self, row: &SqliteRow) -> Result<Row, StoreError> {
-        let now = self.clock.now();
-        let deadline: Option<i64> = row.try_get("deadline").map_err(classify)?;
-        Ok(Row {
-            key: rows::key(row)?,
-            event_id: EventId::new(row.try_get::<String, _>("event_id").map_err(classify)?),
-            event_type: row.try_get("event_type").map_err(classify)?,
-            fingerprint: rows::fingerprint(row)?,
-            state: State::Quarantined,
-            phase: Phase::NotBegun,
-            strict: row.try_get("strict").map_err(classify)?,
-            epoch: row.try_get("epoch").map_err(classify)?,
-            failures: 0,
-            lost: 0,
-            nonce: rows::nonce(row)?,
-            lease_until: now,
-            deadline: deadline.map(time),
-            not_before: None,
-            first_seen_at: now,
-            finished_at: Some(now),
-            note: String::new(),
-        })
-    }
-}
-
 #[async_trait]
-impl ClaimLog for SqliteStore {
-    async fn quarantined(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
-        let rows = sqlx::query(statements::NEWEST).bind(limit).fetch_all(&self.pool).await.map_err(classify)?;
-        rows.iter().map(|row| shown(row, None)).collect()
+impl Quarantine for SqliteStore {
+    async fn put_aside(&self, aside: &Aside, epoch: u32, nonce: Nonce) -> Result<bool, StoreError> {
+        let mut db = self.database.begin().await?;
+        let added = add(&mut db, aside, epoch, nonce, aside.intent.strict).await?;
+        db.commit().await?;
+        Ok(added)
     }
 
-    async fn show(&self, key: Key) -> Result<Option<ClaimRecord>, StoreError> {
-        let mut db = self.pool.acquire().await.map_err(classify)?;
-        Ok(rows::find(&mut db, key).await?.map(ClaimRecord::from))
-    }
-
-    async fn requeue(&self, seq: i64, by: &str) -> Result<Requeued, StoreError> {
-        let mut tx = self.begin().await?;
-        let open = sqlx::query(statements::FIND_OPEN).bind(seq).fetch_optional(&mut *tx).await.map_err(classify)?;
-        let Some(open) = open else { return Ok(Requeued::NotFound) };
-        let (reason, seen) = (reason(&open)?, rows::nonce(&open)?);
-        let posts_only = reason == Reason::ReplyUndelivered;
-        let mut claim = match rows::find(&mut tx, rows::key(&open)?).await? {
-            _ if reason == Reason::Mismatch => return Ok(Requeued::NoPayload),
-            None if posts_only => return Ok(Requeued::NoPayload),
-            None => self.forgotten_claim(&open)?,
-            Some(claim) => claim,
+    async fn find(&self, seq: i64) -> Result<Option<Quarantined>, StoreError> {
+        let find = sqlx::query("SELECT *, settled_at IS NOT NULL AS settled FROM quarantine WHERE seq = ?1").bind(seq);
+        let found = |row: &SqliteRow| {
+            Ok(Quarantined {
+                event: rows::identity(row)?,
+                epoch: get(row, "epoch")?,
+                nonce: rows::nonce(row)?,
+                reason: reason(row)?,
+                strict: get(row, "strict")?,
+                settled: get(row, "settled")?,
+                has_payload: true,
+            })
         };
-        let now = self.clock.now();
-        if claim.nonce == seen && claim.may_still_run(now) {
-            return Ok(Requeued::MayStillRun);
-        }
-        match claim.requeue(seen, posts_only, now) {
-            Change::Repeated | Change::Lost => return Ok(Requeued::NotFound),
-            Change::Made => rows::write(&mut tx, &claim).await?,
-        }
-        let query = sqlx::query(statements::REQUEST).bind(seq).bind(micros(now)).bind(by).bind(claim.epoch);
-        query.execute(&mut *tx).await.map_err(classify)?;
-        tx.commit().await.map_err(classify)?;
-        Ok(Requeued::Yes)
+        self.database.rows(find).await?.first().map(found).transpose()
     }
 
-    async fn close(&self, seq: i64, resolution: &str) -> Result<bool, StoreError> {
-        let query = sqlx::query(statements::CLOSE).bind(seq).bind(micros(self.clock.now())).bind(resolution);
-        Ok(query.execute(&self.pool).await.map_err(classify)?.rows_affected() == 1)
+    async fn close(&self, seq: i64, resolution: &Note) -> Result<bool, StoreError> {
+        let close =
+            sqlx::query("UPDATE quarantine SET settled_at = ?2, resolution = ?3 WHERE seq = ?1 AND settled_at IS NULL");
+        let close = close.bind(seq).bind(micros(self.database.clock.now())).bind(resolution.as_str());
+        Ok(self.database.write(close).await? == 1)
+    }
+
+    async fn newest(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
+        let newest = sqlx::query(
+            "SELECT q.seq, q.key, q.epoch, q.nonce, q.reason, q.detail, q.event_id, q.event_type, q.fingerprint,
+                q.quarantined_at,
+                (SELECT count(*) FROM quarantine r WHERE r.key = q.key AND r.requested_at IS NOT NULL) AS requests
+            FROM quarantine q WHERE q.settled_at IS NULL ORDER BY q.seq DESC LIMIT ?1",
+        );
+        self.database.rows(newest.bind(limit)).await?.iter().map(|row| shown(row, None)).collect()
     }
 
     async fn replayable(&self, limit: u32) -> Result<Vec<QuarantineRow>, StoreError> {
-        let now = self.clock.now();
-        let live_from = before(now, self.lease.grace());
-        let query = sqlx::query(statements::REPLAYABLE).bind(limit).bind(micros(live_from)).bind(micros(now));
-        let rows = query.fetch_all(&self.pool).await.map_err(classify)?;
-        rows.iter().map(|row| shown(row, Some(Arc::new(delivery(row)?)))).collect()
+        // Due = neither running under a live lease (?2 = now less grace) nor waiting for its time (?3 = now).
+        let due = sqlx::query(
+            "SELECT q.*,
+                (SELECT count(*) FROM quarantine r WHERE r.key = q.key AND r.requested_at IS NOT NULL) AS requests
+            FROM quarantine q LEFT JOIN claims c ON c.key = q.key
+            WHERE q.settled_at IS NULL AND q.requested_at IS NOT NULL
+              AND NOT (coalesce(c.state, 0) = 1 AND c.lease_until >= ?2)
+              AND NOT (coalesce(c.state, 0) = 3 AND coalesce(c.not_before, 0) > ?3)
+            ORDER BY q.seq LIMIT ?1",
+        );
+        let now = self.database.clock.now();
+        let due = due.bind(limit).bind(micros(before(now, self.lease.grace()))).bind(micros(now));
+        let shown = |row| shown(row, Some(Arc::new(delivery(row)?)));
+        self.database.rows(due).await?.iter().map(shown).collect()
     }
 }

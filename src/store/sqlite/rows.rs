@@ -1,19 +1,15 @@
 //! Claim rows to and from their columns.
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use sqlx::{
-    Row as _, Sqlite, SqliteConnection,
-    query::Query,
-    sqlite::{SqliteArguments, SqliteRow},
-};
+use sqlx::{Decode, Row as _, Sqlite, Type, sqlite::SqliteRow};
+use uuid::Uuid;
 
 use super::{
+    database::Held,
     error::{Corrupt, classify},
-    statements,
 };
 use crate::{
-    claim::{Key, Nonce, Phase, State, StoredReply, row::Row},
+    claim::{Identity, Key, Nonce, Phase, State, row::Row},
     event::{EventId, Fingerprint},
     store::StoreError,
 };
@@ -29,63 +25,71 @@ pub(super) fn time(micros: i64) -> DateTime<Utc> {
 }
 
 pub(super) fn corrupt(column: &'static str) -> StoreError {
-    StoreError::Refused(Box::new(Corrupt { column }))
+    StoreError::refused(Corrupt { column })
 }
 
-pub(super) fn key(row: &SqliteRow) -> Result<Key, StoreError> {
-    Ok(Key::from(row.try_get::<uuid::Uuid, _>("key").map_err(classify)?))
+pub(super) fn get<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(row: &'r SqliteRow, column: &str) -> Result<T, StoreError> {
+    row.try_get(column).map_err(classify)
+}
+
+fn maybe_time(row: &SqliteRow, column: &str) -> Result<Option<DateTime<Utc>>, StoreError> {
+    Ok(get::<Option<i64>>(row, column)?.map(time))
 }
 
 pub(super) fn nonce(row: &SqliteRow) -> Result<Nonce, StoreError> {
-    Ok(Nonce::from(row.try_get::<uuid::Uuid, _>("nonce").map_err(classify)?))
+    Ok(Nonce::from(get::<Uuid>(row, "nonce")?))
 }
 
-pub(super) fn fingerprint(row: &SqliteRow) -> Result<Fingerprint, StoreError> {
-    let bytes: &[u8] = row.try_get("fingerprint").map_err(classify)?;
-    bytes.try_into().map(Fingerprint).map_err(|_| corrupt("fingerprint"))
-}
-
-pub(super) fn read(row: &SqliteRow) -> Result<Row, StoreError> {
-    let at = |column: &str| row.try_get::<i64, _>(column).map(time).map_err(classify);
-    let maybe_at = |column: &str| row.try_get::<Option<i64>, _>(column).map(|at| at.map(time)).map_err(classify);
-    let text = |column: &str| row.try_get::<String, _>(column).map_err(classify);
-    Ok(Row {
-        key: key(row)?,
-        event_id: EventId::new(text("event_id")?),
-        event_type: text("event_type")?,
-        fingerprint: fingerprint(row)?,
-        state: State::from_code(row.try_get("state").map_err(classify)?).ok_or_else(|| corrupt("state"))?,
-        phase: Phase::from_code(row.try_get("phase").map_err(classify)?).ok_or_else(|| corrupt("phase"))?,
-        strict: row.try_get("strict").map_err(classify)?,
-        epoch: row.try_get("epoch").map_err(classify)?,
-        failures: row.try_get("failures").map_err(classify)?,
-        lost: row.try_get("lost").map_err(classify)?,
-        nonce: nonce(row)?,
-        lease_until: at("lease_until")?,
-        deadline: maybe_at("deadline")?,
-        not_before: maybe_at("not_before")?,
-        first_seen_at: at("first_seen_at")?,
-        finished_at: maybe_at("finished_at")?,
-        note: text("note")?,
+pub(super) fn identity(row: &SqliteRow) -> Result<Identity, StoreError> {
+    Ok(Identity {
+        key: Key::from(get::<Uuid>(row, "key")?),
+        event_id: EventId::new(get::<String>(row, "event_id")?),
+        event_type: get(row, "event_type")?,
+        fingerprint: Fingerprint(get::<&[u8]>(row, "fingerprint")?.try_into().map_err(|_| corrupt("fingerprint"))?),
     })
 }
 
-pub(super) async fn find(db: &mut SqliteConnection, key: Key) -> Result<Option<Row>, StoreError> {
-    let row = sqlx::query(statements::FIND_CLAIM).bind(key.as_uuid()).fetch_optional(db).await.map_err(classify)?;
-    row.as_ref().map(read).transpose()
+fn claim(row: &SqliteRow) -> Result<Row, StoreError> {
+    Ok(Row {
+        event: identity(row)?,
+        state: State::from_code(get(row, "state")?).ok_or_else(|| corrupt("state"))?,
+        phase: Phase::from_code(get(row, "phase")?).ok_or_else(|| corrupt("phase"))?,
+        strict: get(row, "strict")?,
+        epoch: get(row, "epoch")?,
+        failures: get(row, "failures")?,
+        lost: get(row, "lost")?,
+        nonce: nonce(row)?,
+        lease_until: time(get(row, "lease_until")?),
+        deadline: maybe_time(row, "deadline")?,
+        not_before: maybe_time(row, "not_before")?,
+        first_seen_at: time(get(row, "first_seen_at")?),
+        finished_at: maybe_time(row, "finished_at")?,
+        note: get(row, "note")?,
+    })
 }
 
-pub(super) async fn write(db: &mut SqliteConnection, row: &Row) -> Result<(), StoreError> {
-    bind(sqlx::query(statements::WRITE_CLAIM), row).execute(db).await.map_err(classify)?;
-    Ok(())
+pub(super) async fn find(db: &mut Held<'_>, key: Key) -> Result<Option<Row>, StoreError> {
+    let row = db.row(sqlx::query("SELECT * FROM claims WHERE key = ?1").bind(key.as_uuid())).await?;
+    row.as_ref().map(claim).transpose()
 }
 
-fn bind<'q>(query: Query<'q, Sqlite, SqliteArguments>, row: &'q Row) -> Query<'q, Sqlite, SqliteArguments> {
-    query
-        .bind(row.key.as_uuid())
-        .bind(row.event_id.as_str())
-        .bind(&row.event_type)
-        .bind(row.fingerprint.0.as_slice())
+/// Writes the row. Where the event has one already, all but what names the event and when it was first seen is
+/// replaced, or nothing is written; false = nothing was.
+pub(super) async fn write(db: &mut Held<'_>, row: &Row, replace: bool) -> Result<bool, StoreError> {
+    let write = sqlx::query(
+        "INSERT INTO claims (key, event_id, event_type, fingerprint, first_seen_at, state, phase, strict, epoch,
+            failures, lost, nonce, lease_until, deadline, not_before, finished_at, note)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+        ON CONFLICT (key) DO UPDATE SET state = ?6, phase = ?7, strict = ?8, epoch = ?9, failures = ?10, lost = ?11,
+            nonce = ?12, lease_until = ?13, deadline = ?14, not_before = ?15, finished_at = ?16, note = ?17
+        WHERE ?18",
+    );
+    let write = write
+        .bind(row.event.key.as_uuid())
+        .bind(row.event.event_id.as_str())
+        .bind(&row.event.event_type)
+        .bind(&row.event.fingerprint.0[..])
+        .bind(micros(row.first_seen_at))
         .bind(row.state.code())
         .bind(row.phase.code())
         .bind(row.strict)
@@ -96,27 +100,8 @@ fn bind<'q>(query: Query<'q, Sqlite, SqliteArguments>, row: &'q Row) -> Query<'q
         .bind(micros(row.lease_until))
         .bind(row.deadline.map(micros))
         .bind(row.not_before.map(micros))
-        .bind(micros(row.first_seen_at))
         .bind(row.finished_at.map(micros))
         .bind(&row.note)
-}
-
-pub(super) async fn find_replies(db: &mut SqliteConnection, key: Key) -> Result<Vec<StoredReply>, StoreError> {
-    let rows = sqlx::query(statements::FIND_REPLIES).bind(key.as_uuid()).fetch_all(db).await.map_err(classify)?;
-    let reply = |row: &SqliteRow| {
-        let body: Vec<u8> = row.try_get("body")?;
-        Ok(StoredReply { ordinal: row.try_get("ordinal")?, body: Bytes::from(body) })
-    };
-    rows.iter().map(reply).collect::<Result<_, _>>().map_err(classify)
-}
-
-pub(super) async fn keep_reply(db: &mut SqliteConnection, key: Key, reply: &StoredReply) -> Result<(), StoreError> {
-    let query = sqlx::query(statements::KEEP_REPLY).bind(key.as_uuid()).bind(reply.ordinal).bind(&reply.body[..]);
-    query.execute(db).await.map_err(classify)?;
-    Ok(())
-}
-
-pub(super) async fn forget_replies(db: &mut SqliteConnection, key: Key) -> Result<(), StoreError> {
-    sqlx::query(statements::FORGET_REPLIES).bind(key.as_uuid()).execute(db).await.map_err(classify)?;
-    Ok(())
+        .bind(replace);
+    Ok(db.write(write).await? == 1)
 }

@@ -8,13 +8,13 @@ use super::{
     Case, DAY,
     subject::{
         Subject, again, again_suspect, again_with, assert_fresh, assert_put_aside, assert_quarantined, assert_settled,
-        assert_waits, failed, handed_back, impostor, quarantine, replies,
+        assert_waits, failed, handed_back, impostor, quarantine,
     },
 };
 use crate::{
-    claim::{ClaimIntent, Claimed, Phase, State, Wait},
+    claim::{Phase, State, Wait},
+    claims::Requeued,
     outcome::{CUT_BY_DRAIN, Certainty, Note, Outcome, Reason},
-    store::Requeued,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -33,7 +33,6 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("an event that spent its failures is quarantined", |s| Box::pin(failures_spent(s))),
         Case::new("a strict event that was handed back without certainty is quarantined", |s| Box::pin(strict_open(s))),
         Case::new("a strict event that certainly did not run is claimed again", |s| Box::pin(strict_not_run(s))),
-        Case::new("a stored reply is handed to the next attempt whatever the budget", |s| Box::pin(reply_kept(s))),
         Case::new("strictness sticks to the event", |s| Box::pin(strict_sticks(s))),
         Case::new("a strict claimer does not run again what a lax one handed back", |s| Box::pin(strict_after_lax(s))),
         Case::new("a copy older than retention never looks new", |s| Box::pin(too_old(s))),
@@ -51,10 +50,9 @@ async fn fresh(subject: Subject) {
 
     assert_eq!((claim.epoch, claim.failures, claim.lost), (1, 0, 0));
     assert_eq!((claim.phase, claim.strict), (Phase::MayHaveRun, false));
-    assert_eq!(claim.replies, []);
     let row = subject.row(&event).await;
     assert_eq!((row.state, row.epoch, row.strict, row.finished_at), (State::Running, 1, false, None));
-    assert_eq!((row.event_id.as_str(), row.event_type.as_str()), (event.event_id.as_str(), "MESSAGE"));
+    assert_eq!(row.event, event.event);
 }
 
 async fn fresh_strict(subject: Subject) {
@@ -159,7 +157,7 @@ async fn due(subject: Subject) {
 
 async fn cut_by_drain(subject: Subject) {
     let event = subject.event();
-    assert!(!subject.mine(&event).await.cut_by_drain);
+    assert!(!subject.mine(&event).await.follows_a_drain());
     let note = Note::new(CUT_BY_DRAIN);
     subject.settled(&event, &Outcome::Retry { counts: false, after: None, certainty: Certainty::Open, note }).await;
     let second = again(&event);
@@ -169,8 +167,8 @@ async fn cut_by_drain(subject: Subject) {
     subject.settled(&second, &handed_back(Certainty::Over)).await;
     let third = subject.mine(&again(&event)).await;
 
-    assert!(first_answer.cut_by_drain && same_answer.cut_by_drain);
-    assert!(!third.cut_by_drain);
+    assert!(first_answer.follows_a_drain() && same_answer.follows_a_drain());
+    assert!(!third.follows_a_drain());
 }
 
 async fn ended(subject: Subject) {
@@ -178,14 +176,9 @@ async fn ended(subject: Subject) {
     subject.mine(&event).await;
     subject.settled(&event, &failed(Certainty::Over)).await;
 
-    assert_waits_any(&subject, &event).await;
+    assert_waits(&subject.claim(&event).await, Wait::NotDue);
 
     assert_eq!((subject.row(&event).await.state, subject.row(&event).await.epoch), (State::Retry, 1));
-}
-
-async fn assert_waits_any(subject: &Subject, event: &Arc<ClaimIntent>) {
-    let answer = subject.claim(event).await;
-    assert!(matches!(answer, Claimed::Wait { .. }), "expected to wait, got {answer:?}");
 }
 
 async fn failures_spent(subject: Subject) {
@@ -227,26 +220,6 @@ async fn strict_not_run(subject: Subject) {
     let claim = subject.mine(&again(&event)).await;
 
     assert_eq!((claim.epoch, claim.phase, claim.strict, claim.failures), (2, Phase::NotBegun, true, 1));
-}
-
-async fn reply_kept(subject: Subject) {
-    for (strict, certainty) in [(false, Certainty::Over), (true, Certainty::Over), (true, Certainty::NotRun)] {
-        let event = subject.event_with(|intent| {
-            intent.strict = strict;
-            intent.budget.max_failures = 1;
-        });
-        let claim = subject.mine(&event).await;
-        subject.start(&claim).await;
-        subject.advance(&claim, replies(&[(1, "second"), (0, "first")])).await.unwrap();
-        subject.advance(&claim, replies(&[(0, "another first")])).await.unwrap();
-        subject.settled(&event, &failed(certainty)).await;
-
-        let claim = subject.mine(&again(&event)).await;
-
-        assert_eq!((claim.epoch, claim.phase, claim.failures), (2, Phase::ReplyPending, 1));
-        let bodies: Vec<_> = claim.replies.iter().map(|reply| (reply.ordinal, &reply.body[..])).collect();
-        assert_eq!(bodies, [(0, b"first".as_slice()), (1, b"second".as_slice())]);
-    }
 }
 
 async fn strict_sticks(subject: Subject) {
@@ -313,7 +286,7 @@ async fn mismatch(subject: Subject) {
     assert_eq!(rows.len(), 2, "one row for each payload");
     for row in rows {
         assert_eq!((row.reason, row.nonce, row.epoch), (Reason::Mismatch, event.nonce, 1));
-        assert_eq!(subject.process.log.requeue(row.seq, "operator").await.unwrap(), Requeued::NoPayload);
+        assert_eq!(subject.process.claims.requeue(row.seq, "operator").await.unwrap(), Requeued::NoPayload);
     }
     subject.settled(&event, &failed(Certainty::Over)).await;
     assert_waits(&subject.claim(&impostor(&event, "forged thrice")).await, Wait::Mismatch);
@@ -349,14 +322,14 @@ async fn mismatch_stays(subject: Subject) {
 
     subject.settled(&event, &Outcome::Done).await;
 
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::NoPayload);
-    assert!(subject.process.log.close(seq, "seen").await.unwrap(), "the row is still open");
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::NoPayload);
+    assert!(subject.process.claims.close(seq, "seen").await.unwrap(), "the row is still open");
 }
 
 async fn fingerprint_version(subject: Subject) {
     let event = subject.event();
     subject.mine(&event).await;
-    let newer = again_with(&event, |intent| intent.fingerprint.0 = [8; 17]);
+    let newer = again_with(&event, |intent| intent.event.fingerprint.0 = [8; 17]);
 
     assert_waits(&subject.claim(&newer).await, Wait::Running);
 

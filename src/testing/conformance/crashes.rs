@@ -4,13 +4,13 @@ use super::{
     Case,
     subject::{
         Subject, again, again_suspect, again_with, assert_lost, assert_quarantined, assert_settled, assert_waits,
-        failed, handed_back, mine, quarantine, replies,
+        failed, handed_back, mine, quarantine,
     },
 };
 use crate::{
-    claim::{Phase, Standing, State, Step, Wait},
+    claim::{Phase, Standing, State, Wait},
+    claims::Requeued,
     outcome::{CUT_BY_DRAIN, Certainty, Note, Outcome, Reason},
-    store::Requeued,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -26,8 +26,6 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("a strict event that may have run needs no permit to be put aside", |s| Box::pin(owner_lost(s)))
             .short(),
         Case::new("an event that spent its owners is quarantined", |s| Box::pin(lost_spent(s))).short(),
-        Case::new("a pending reply is taken over however many owners were lost", |s| Box::pin(reply_survives(s)))
-            .short(),
         Case::new("a silent owner that nobody replaced goes on", |s| Box::pin(silent_owner(s))).short(),
         Case::new("a replaced owner can neither renew, start, finish nor release", |s| Box::pin(zombie(s))).short(),
         Case::new("a late success settles what was put aside when its owner was lost", |s| Box::pin(late_verdict(s)))
@@ -44,20 +42,17 @@ pub(super) fn cases() -> Vec<Case> {
 enum Reached {
     Claimed,
     Started,
-    ReplyPending,
 }
 
 async fn every_step(subject: Subject) {
     let mut dead = Vec::new();
     for first in [false, true] {
         for second in [false, true] {
-            for reached in [Reached::Claimed, Reached::Started, Reached::ReplyPending] {
+            for reached in [Reached::Claimed, Reached::Started] {
                 let event = subject.event_with(|intent| intent.strict = first);
                 let claim = subject.mine(&event).await;
-                match reached {
-                    Reached::Claimed => {}
-                    Reached::Started => subject.start(&claim).await,
-                    Reached::ReplyPending => subject.advance(&claim, replies(&[(0, "kept")])).await.unwrap(),
+                if reached == Reached::Started {
+                    subject.start(&claim).await;
                 }
                 dead.push((first, second, reached, event));
             }
@@ -71,19 +66,17 @@ async fn every_step(subject: Subject) {
 
         let context = format!("first strict {first}, second strict {second}, dead when {reached:?}");
         let expected = match (reached, first, first || second) {
-            (Reached::ReplyPending, _, _) => Some((Phase::ReplyPending, 0)),
-            (Reached::Claimed, true, _) => Some((Phase::NotBegun, 1)),
-            (_, _, false) => Some((Phase::MayHaveRun, 1)),
+            (Reached::Claimed, true, _) => Some(Phase::NotBegun),
+            (_, _, false) => Some(Phase::MayHaveRun),
             (_, _, true) => None,
         };
-        let Some((phase, lost)) = expected else {
+        let Some(phase) = expected else {
             assert_quarantined(&answer, Reason::OwnerLost);
             continue;
         };
         let claim = mine(answer);
-        assert_eq!((claim.epoch, claim.phase, claim.lost, claim.failures), (2, phase, lost, 0), "{context}");
+        assert_eq!((claim.epoch, claim.phase, claim.lost, claim.failures), (2, phase, 1, 0), "{context}");
         assert_eq!(claim.strict, first || second, "{context}");
-        assert_eq!(claim.replies.len(), usize::from(phase == Phase::ReplyPending), "{context}");
     }
 }
 
@@ -92,12 +85,12 @@ async fn lost_after_drain(subject: Subject) {
     subject.mine(&event).await;
     let note = Note::new(CUT_BY_DRAIN);
     subject.settled(&event, &Outcome::Retry { counts: false, after: None, certainty: Certainty::Open, note }).await;
-    assert!(subject.mine(&again(&event)).await.cut_by_drain);
+    assert!(subject.mine(&again(&event)).await.follows_a_drain());
     subject.outlive_leases().await;
 
     let claim = mine(subject.take_over(&again_suspect(&event)).await);
 
-    assert_eq!((claim.lost, claim.cut_by_drain), (1, false));
+    assert_eq!((claim.lost, claim.follows_a_drain()), (1, false));
 }
 
 async fn permit(subject: Subject) {
@@ -138,7 +131,7 @@ async fn owner_lost(subject: Subject) {
     assert_quarantined(&subject.claim(&again_suspect(&event)).await, Reason::OwnerLost);
     let row = subject.quarantine_row(&event, Reason::OwnerLost).await;
     assert_eq!((row.nonce, row.epoch), (event.nonce, 1));
-    let answer = subject.process.log.requeue(row.seq, "operator").await.unwrap();
+    let answer = subject.process.claims.requeue(row.seq, "operator").await.unwrap();
     assert_eq!(answer, Requeued::MayStillRun, "its handler was given an hour");
 }
 
@@ -159,18 +152,6 @@ async fn lost_spent(subject: Subject) {
         assert_eq!(row.epoch, 2);
         assert_eq!((subject.row(&event).await.lost, subject.row(&event).await.state), (1, State::Quarantined));
     }
-}
-
-async fn reply_survives(subject: Subject) {
-    let event = subject.event_with(|intent| intent.budget.max_lost = 0);
-    let claim = subject.mine(&event).await;
-    subject.advance(&claim, replies(&[(0, "kept")])).await.unwrap();
-    subject.outlive_leases().await;
-
-    let claim = mine(subject.take_over(&again(&event)).await);
-
-    assert_eq!((claim.epoch, claim.phase, claim.lost), (2, Phase::ReplyPending, 0));
-    assert_eq!(claim.replies.len(), 1);
 }
 
 async fn silent_owner(subject: Subject) {
@@ -196,8 +177,7 @@ async fn zombie(subject: Subject) {
     mine(subject.take_over(&successor).await);
 
     assert_eq!(subject.renew(&[&zombie]).await, [event.nonce]);
-    assert_lost(&subject.advance(&zombie, Step::Started).await);
-    assert_lost(&subject.advance(&zombie, replies(&[(0, "stale")])).await);
+    assert_lost(&subject.try_start(&zombie).await);
     for outcome in [Outcome::Done, failed(Certainty::Over), quarantine(Reason::OutcomeUnknown, Certainty::Open)] {
         assert_lost(&subject.settle(&event, &outcome).await);
     }
@@ -220,12 +200,13 @@ async fn late_verdict(subject: Subject) {
     subject.settled(&event, &Outcome::Done).await;
 
     assert_settled(&subject.claim(&again(&event)).await);
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::NotFound);
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::NotFound);
 }
 
 async fn late_packet(subject: Subject) {
     let event = subject.strict_event();
-    assert_lost(&subject.settle(&event, &handed_back(Certainty::NotRun)).await);
+    subject.process.claims.give_up(&event).await.unwrap();
+    assert!(subject.find(&event).await.is_none());
     subject.mine(&event).await;
     subject.outlive_leases().await;
 

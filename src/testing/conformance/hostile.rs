@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{
     Case,
-    subject::{Subject, again, again_with, assert_quarantined, assert_settled, assert_waits, replies},
+    subject::{Subject, again, again_with, assert_quarantined, assert_settled, assert_waits},
 };
 use crate::{
-    claim::{ClaimIntent, Step, StoredReply, Wait},
+    claim::{ClaimIntent, Wait},
+    claims::Requeued,
     event::{EventId, RawEvent},
     outcome::{Certainty, Detail, Note, Outcome, Reason},
-    store::Requeued,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -50,28 +50,25 @@ async fn payload(subject: Subject) {
     });
     let (event, seq) = subject.put_aside(event, Certainty::Over).await;
 
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
 
     let raw = subject.replayable(&event).await[0].raw.clone().expect("it holds the delivery");
     assert!(raw.data == event.raw.data, "the payload changed");
     assert_eq!(raw.attributes, event.raw.attributes);
-    subject.process.log.close(seq, "replayed").await.unwrap();
+    subject.process.claims.close(seq, "replayed").await.unwrap();
 }
 
 async fn answer(subject: Subject) {
     let text = any_bytes(10 * MIB);
     let event = subject.event();
-    let claim = subject.mine(&event).await;
-    let body = Bytes::from(any_bytes(MIB));
-    subject.advance(&claim, Step::ReplyPending(vec![StoredReply { ordinal: 0, body: body.clone() }])).await.unwrap();
+    subject.mine(&event).await;
     let note = Note::new(&String::from_utf8_lossy(&text));
     let retry = Outcome::Retry { counts: true, after: None, certainty: Certainty::Over, note };
     subject.settled(&event, &retry).await;
     let second = again(&event);
 
-    let claim = subject.mine(&second).await;
+    subject.mine(&second).await;
 
-    assert!(claim.replies[0].body == body, "the reply changed");
     let detail = Detail::new(&text);
     let verdict = Outcome::Quarantine { reason: Reason::Permanent, counts: true, certainty: Certainty::Over, detail };
     subject.settled(&second, &verdict).await;
@@ -80,8 +77,8 @@ async fn answer(subject: Subject) {
 
 async fn names(subject: Subject) {
     let hostile = |intent: &mut ClaimIntent| {
-        intent.event_type = "MES\0SAGE\u{1b}[31m".to_owned();
-        intent.event_id = EventId::new(format!("{}\0", intent.event_id));
+        intent.event.event_type = "MES\0SAGE\u{1b}[31m".to_owned();
+        intent.event.event_id = EventId::new(format!("{}\0", intent.event.event_id));
         let mut raw = (*intent.raw).clone();
         raw.message_id = "m\0".to_owned();
         intent.raw = Arc::new(raw);
@@ -90,14 +87,13 @@ async fn names(subject: Subject) {
     let claim = subject.mine(&event).await;
     subject.start(&claim).await;
     assert_waits(&subject.claim(&again(&event)).await, Wait::Running);
-    subject.advance(&claim, replies(&[(0, "\0")])).await.unwrap();
     subject.settled(&event, &Outcome::Done).await;
     assert_settled(&subject.claim(&again(&event)).await);
 
     let (event, seq) = subject.put_aside(subject.event_with(hostile), Certainty::Over).await;
-    assert_eq!(subject.process.log.requeue(seq, "oper\0ator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(seq, "oper\0ator").await.unwrap(), Requeued::Yes);
     assert_eq!(subject.replayable(&event).await.len(), 1);
-    assert!(subject.process.log.close(seq, "re\0played").await.unwrap());
+    assert!(subject.process.claims.close(seq, "re\0played").await.unwrap());
     let lost = subject.event_with(hostile);
     subject.settled(&lost, &Outcome::Done).await;
     assert_settled(&subject.claim(&again_with(&lost, hostile)).await);
@@ -107,7 +103,7 @@ async fn empty(subject: Subject) {
     let event = with_raw(&subject, |raw| *raw = RawEvent::default());
     let (event, seq) = subject.put_aside(event, Certainty::Over).await;
 
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
 
     let raw = subject.replayable(&event).await[0].raw.clone().expect("empty is not absent");
     assert_eq!((raw.data.len(), raw.attributes.len(), raw.publish_time), (0, 0, None));

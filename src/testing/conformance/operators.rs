@@ -8,13 +8,13 @@ use super::{
     Case,
     subject::{
         Subject, again, again_suspect, again_with, assert_quarantined, assert_settled, failed, handed_back, mine,
-        quarantine, replies,
+        quarantine, resent,
     },
 };
 use crate::{
     claim::{Phase, State},
+    claims::Requeued,
     outcome::{Certainty, Note, Outcome, Reason},
-    store::Requeued,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -35,12 +35,11 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         Case::new("a replay that dies at any step ends handled or in quarantine", |s| Box::pin(replay_dies(s))).short(),
         Case::new("a replay that fails for good is a quarantine row of its own", |s| Box::pin(replay_fails(s))),
-        Case::new("a requeued undelivered reply is posted, its handler not called", |s| Box::pin(reply_undelivered(s))),
     ]
 }
 
 async fn requeued(subject: &Subject, seq: i64) -> Requeued {
-    subject.process.log.requeue(seq, "operator").await.unwrap()
+    resent(async || subject.process.claims.requeue(seq, "operator").await).await.unwrap()
 }
 
 async fn requeue(subject: Subject) {
@@ -124,7 +123,7 @@ async fn deadline_over(subject: Subject) {
 
 async fn not_found(subject: Subject) {
     let (_, seq) = subject.put_aside(subject.event(), Certainty::Over).await;
-    assert!(subject.process.log.close(seq, "discarded").await.unwrap());
+    assert!(subject.process.claims.close(seq, "discarded").await.unwrap());
 
     assert_eq!(requeued(&subject, seq).await, Requeued::NotFound);
     assert_eq!(requeued(&subject, i64::MAX).await, Requeued::NotFound);
@@ -133,11 +132,11 @@ async fn not_found(subject: Subject) {
 async fn close(subject: Subject) {
     let (event, seq) = subject.put_aside(subject.event(), Certainty::Over).await;
 
-    assert!(subject.process.log.close(seq, "discarded").await.unwrap());
-    assert!(!subject.process.log.close(seq, "discarded").await.unwrap());
+    assert!(subject.process.claims.close(seq, "discarded").await.unwrap());
+    assert!(!subject.process.claims.close(seq, "discarded").await.unwrap());
 
     assert_quarantined(&subject.claim(&again(&event)).await, Reason::Permanent);
-    assert!(!subject.process.log.close(i64::MAX, "discarded").await.unwrap());
+    assert!(!subject.process.claims.close(i64::MAX, "discarded").await.unwrap());
 }
 
 async fn delivery(subject: Subject) {
@@ -167,10 +166,9 @@ async fn offered(subject: Subject) {
     assert_eq!(offered().await, 0, "not due");
     subject.settled(&attempt, &Outcome::Done).await;
     let left = offered().await;
-    subject.process.log.close(seq, "replayed").await.unwrap();
+    subject.process.claims.close(seq, "replayed").await.unwrap();
 
-    // A success that the row's own nonce reports may settle it at once; else it is offered until it is closed.
-    assert!(left <= 1);
+    assert_eq!(left, 1, "the replay succeeded under a nonce of its own: the row is offered until it is closed");
     assert_eq!(offered().await, 0, "closed");
     assert_settled(&subject.claim(&again(&event)).await);
 }
@@ -200,7 +198,7 @@ async fn replay_dies(subject: Subject) {
             assert_settled(&subject.claim(&again(&event)).await);
         }
         assert_eq!(subject.replayable(&event).await.len(), 1, "its replay died before its ack");
-        assert!(subject.process.log.close(seq, "replayed").await.unwrap());
+        assert!(subject.process.claims.close(seq, "replayed").await.unwrap());
         assert!(subject.replayable(&event).await.is_empty());
     }
 }
@@ -212,28 +210,10 @@ async fn replay_fails(subject: Subject) {
     let attempt = again(&event);
     subject.mine(&attempt).await;
     subject.settled(&attempt, &quarantine(Reason::Permanent, Certainty::Over)).await;
-    assert!(subject.process.log.close(first, "replayed").await.unwrap());
+    assert!(subject.process.claims.close(first, "replayed").await.unwrap());
 
     let row = subject.quarantined(&event).await.into_iter().find(|row| row.seq != first).expect("a row of its own");
     assert_eq!((row.nonce, row.epoch), (attempt.nonce, 3));
     assert_eq!(requeued(&subject, row.seq).await, Requeued::Yes);
     assert_eq!(subject.mine(&again(&event)).await.epoch, 5);
-}
-
-async fn reply_undelivered(subject: Subject) {
-    let event = subject.event();
-    let claim = subject.mine(&event).await;
-    subject.start(&claim).await;
-    subject.advance(&claim, replies(&[(0, "posted in vain")])).await.unwrap();
-
-    subject.settled(&event, &quarantine(Reason::ReplyUndelivered, Certainty::Over)).await;
-
-    assert_settled(&subject.claim(&again(&event)).await);
-    let seq = subject.quarantine_row(&event, Reason::ReplyUndelivered).await.seq;
-    assert_eq!(requeued(&subject, seq).await, Requeued::Yes);
-    let attempt = again(&event);
-    let claim = subject.mine(&attempt).await;
-    assert_eq!((claim.phase, claim.replies.len()), (Phase::ReplyPending, 1));
-    subject.settled(&attempt, &handed_back(Certainty::Over)).await;
-    assert_eq!(subject.mine(&again(&event)).await.phase, Phase::ReplyPending);
 }

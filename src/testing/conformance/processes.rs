@@ -1,18 +1,19 @@
 //! More than one process: what a store keeps when one dies, and what two of them see of each other.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::{
     Case, Reach,
     subject::{
         Subject, again, again_suspect, assert_lost, assert_quarantined, assert_settled, assert_waits, claim, failed,
-        handed_back, mine, replies,
+        mine,
     },
 };
 use crate::{
-    claim::{ClaimRef, Claimed, Phase, State, Wait},
+    claim::{Claimed, Phase, State, Wait},
+    claims::Requeued,
     outcome::{Certainty, Outcome, Reason},
-    store::{Readiness, Requeued},
+    store::Readiness,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -41,7 +42,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 async fn ready(subject: Subject) {
-    assert_eq!(subject.process.upkeep.prepare().await.unwrap(), Readiness::Ready);
+    assert_eq!(subject.process.claims.prepare().await.unwrap(), Readiness::Ready);
 }
 
 async fn not_begun(subject: Subject) {
@@ -85,24 +86,19 @@ async fn survives(subject: Subject) {
     let retried = subject.event();
     subject.mine(&retried).await;
     subject.settled(&retried, &failed(Certainty::Over)).await;
-    let reply = subject.event();
-    let claim = subject.mine(&reply).await;
-    subject.advance(&claim, replies(&[(0, "kept")])).await.unwrap();
-    subject.settled(&reply, &handed_back(Certainty::Over)).await;
     let (aside, seq) = subject.put_aside(subject.event(), Certainty::Over).await;
 
     let subject = subject.restart().await;
 
     assert_settled(&subject.claim(&again(&done)).await);
     assert_eq!(subject.mine(&again(&retried)).await.failures, 1);
-    assert_eq!(subject.mine(&again(&reply)).await.replies.len(), 1);
     assert_quarantined(&subject.claim(&again(&aside)).await, Reason::Permanent);
     assert_eq!(subject.quarantine_row(&aside, Reason::Permanent).await.seq, seq);
 }
 
 async fn requeue_survives(subject: Subject) {
     let (event, seq) = subject.put_aside(subject.event(), Certainty::Over).await;
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
 
     let subject = subject.restart().await;
     assert_eq!(subject.replayable(&event).await.len(), 1);
@@ -117,7 +113,7 @@ async fn requeue_survives(subject: Subject) {
     let raw = rows[0].raw.as_ref().expect("it holds the delivery");
     assert_eq!((rows.len(), &raw.data), (1, &event.raw.data));
     assert_settled(&subject.claim(&again(&event)).await);
-    assert!(subject.process.log.close(seq, "replayed").await.unwrap());
+    assert!(subject.process.claims.close(seq, "replayed").await.unwrap());
     assert!(subject.restart().await.replayable(&event).await.is_empty());
 }
 
@@ -167,9 +163,8 @@ async fn zombie(subject: Subject) {
     let successor = again_suspect(&event);
     mine(subject.take_over(&successor).await);
 
-    let reference = ClaimRef::unanswered(Arc::clone(&event));
-    assert_lost(&first.store.settle(&reference, &Outcome::Done).await);
-    assert_eq!(first.store.renew(&[zombie.reference()]).await.unwrap().len(), 1);
+    assert_lost(&first.claims.settle(&zombie, &Outcome::Done).await);
+    assert_eq!(first.claims.renew(std::slice::from_ref(&zombie)).await.unwrap().lost, [zombie.reference()]);
 
     subject.settled(&successor, &Outcome::Done).await;
     assert_eq!((subject.row(&event).await.state, subject.row(&event).await.epoch), (State::Done, 2));

@@ -9,7 +9,7 @@ use super::{
     subject::{Subject, again, again_suspect, claim, failed, resent},
 };
 use crate::{
-    claim::{ClaimIntent, ClaimRef, Claimed, Key},
+    claim::{Claim, ClaimIntent, Claimed, Key},
     outcome::{Certainty, Outcome},
 };
 
@@ -34,7 +34,7 @@ pub(super) fn cases() -> Vec<Case> {
 async fn race(subject: &Subject, events: &[Arc<ClaimIntent>]) -> HashMap<Key, usize> {
     let attempts = (0..CLAIMERS).flat_map(|_| events).map(|event| again_suspect(event));
     let answers: Vec<_> = stream::iter(attempts)
-        .map(async |attempt| (attempt.key, claim(&subject.process, &attempt).await))
+        .map(async |attempt| (attempt.key(), claim(&subject.process, &attempt).await))
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
@@ -90,7 +90,7 @@ async fn stale(subject: Subject) {
 
     for event in &events {
         let replaced = usize::try_from(subject.row(event).await.epoch - 1).unwrap();
-        assert_eq!(winners[&event.key], replaced, "one winner for each epoch");
+        assert_eq!(winners[&event.key()], replaced, "one winner for each epoch");
         assert!(replaced >= 1);
     }
 }
@@ -100,16 +100,16 @@ async fn crossing_writes(subject: Subject) {
     for _ in 0..100 {
         claims.push(subject.mine(&subject.event()).await);
     }
-    let forwards: Vec<_> = claims.iter().map(|claim| claim.reference()).collect();
+    let forwards: Vec<_> = claims.clone();
     let backwards: Vec<_> = forwards.iter().rev().cloned().collect();
-    let store = &subject.process.store;
-    let renewals = async |claims: &[ClaimRef]| {
+    let store = &subject.process.claims;
+    let renewals = async |claims: &[Claim]| {
         for _ in 0..10 {
             resent(async || store.renew(claims).await).await.expect("renewals are answered");
         }
     };
     let completions = async {
-        let settle = async |claim: &ClaimRef| resent(async || store.settle(claim, &Outcome::Done).await).await;
+        let settle = async |claim: &Claim| resent(async || store.settle(claim, &Outcome::Done).await).await;
         let all: Vec<_> = stream::iter(&forwards).map(settle).buffer_unordered(8).collect().await;
         all.into_iter().collect::<Result<Vec<_>, _>>().expect("owners complete");
     };

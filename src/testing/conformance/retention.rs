@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     claim::{ClaimIntent, State},
+    claims::Requeued,
     outcome::{Certainty, Outcome, Reason},
-    store::{Counts, Requeued},
+    store::Counts,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -38,7 +39,7 @@ fn young(subject: &Subject) -> Arc<ClaimIntent> {
 }
 
 async fn expire(subject: &Subject, quarantine_retention: Duration) {
-    while resent(async || subject.process.upkeep.expire(quarantine_retention).await).await.unwrap() > 0 {}
+    while resent(async || subject.process.claims.expire(quarantine_retention).await).await.unwrap() > 0 {}
 }
 
 async fn forgets_finished(subject: Subject) {
@@ -58,7 +59,7 @@ async fn forgets_finished(subject: Subject) {
     assert_eq!(subject.row(&running).await.state, State::Running);
     assert_eq!(subject.row(&retried).await.state, State::Retry);
     subject.quarantine_row(&aside, Reason::Permanent).await;
-    let copy = subject.event_with(|intent| intent.key = done.key);
+    let copy = subject.event_with(|intent| intent.event.key = done.key());
     let old = again(&copy);
     assert_eq!(subject.mine(&young_copy(&old)).await.epoch, 1);
 }
@@ -74,7 +75,7 @@ async fn requeue_later(subject: Subject) {
     expire(&subject, FAR).await;
     assert!(subject.find(&event).await.is_none());
 
-    assert_eq!(subject.process.log.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(seq, "operator").await.unwrap(), Requeued::Yes);
 
     assert_eq!(subject.replayable(&event).await.len(), 1);
     let old = super::subject::again_with(&event, |copy| copy.born -= TimeDelta::days(2));
@@ -85,15 +86,15 @@ async fn forgets_settled(subject: Subject) {
     let (open, open_seq) = subject.put_aside(young(&subject), Certainty::Over).await;
     let (_, closed_seq) = subject.put_aside(young(&subject), Certainty::Over).await;
     let (asked, asked_seq) = subject.put_aside(young(&subject), Certainty::Over).await;
-    subject.process.log.close(closed_seq, "discarded").await.unwrap();
-    subject.process.log.requeue(asked_seq, "operator").await.unwrap();
+    subject.process.claims.close(closed_seq, "discarded").await.unwrap();
+    subject.process.claims.requeue(asked_seq, "operator").await.unwrap();
     subject.pass(Duration::from_millis(1_100)).await;
 
     expire(&subject, Duration::from_secs(1)).await;
 
     assert_eq!(subject.replayable(&asked).await.len(), 1);
     assert_eq!(subject.quarantine_row(&open, Reason::Permanent).await.seq, open_seq);
-    assert_eq!(subject.process.log.requeue(open_seq, "operator").await.unwrap(), Requeued::Yes);
+    assert_eq!(subject.process.claims.requeue(open_seq, "operator").await.unwrap(), Requeued::Yes);
     assert!(subject.replayable(&open).await[0].raw.is_some(), "an unsettled row keeps its payload");
 }
 
@@ -108,14 +109,14 @@ async fn keeps_young(subject: Subject) {
 }
 
 async fn counts(subject: Subject) {
-    let count = async || resent(async || subject.process.upkeep.counts().await).await.unwrap();
+    let count = async || resent(async || subject.process.claims.counts().await).await.unwrap();
     let of = |counts: &Counts, reason| {
         counts.quarantined.iter().find(|(known, _)| *known == reason).map_or(0, |(_, count)| *count)
     };
     let before = count().await;
     let (_, closed) = subject.put_aside(subject.event(), Certainty::Over).await;
     subject.put_aside(subject.event(), Certainty::Over).await;
-    subject.process.log.close(closed, "discarded").await.unwrap();
+    subject.process.claims.close(closed, "discarded").await.unwrap();
     let strict = subject.strict_event();
     let claim = subject.mine(&strict).await;
     subject.start(&claim).await;

@@ -1,6 +1,10 @@
 //! The store under test as a case sees it, and short ways to say what a case does.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use chrono::SubsecRound;
@@ -8,11 +12,15 @@ use uuid::Uuid;
 
 use super::{Place, Process, Settings};
 use crate::{
-    claim::{Budget, Claim, ClaimIntent, ClaimRef, Claimed, Key, Lease, Nonce, Standing, Step, StoredReply, Wait},
+    claim::{
+        Budget, Claim, ClaimIntent, Claimed, Identity, Key, Lease, Nonce, Phase, Standing, Wait,
+        row::{Next, Row},
+    },
+    claims::Renewed,
     clock::Clock,
     event::{EventId, Fingerprint, RawEvent},
     outcome::{Certainty, Detail, Note, Outcome, Reason},
-    store::{ClaimRecord, QuarantineRow, StoreError},
+    store::{QuarantineRow, Seen, StoreError},
 };
 
 /// Rows looked through for those of a case: more than all cases together write.
@@ -31,11 +39,20 @@ pub struct Subject {
     pub clock: Arc<dyn Clock>,
     place: Box<dyn Place>,
     settings: Settings,
+    /// What the owners know of their claims.
+    claims: Mutex<HashMap<Nonce, Claim>>,
 }
 
 impl Subject {
     pub(super) async fn open(place: Box<dyn Place>, settings: Settings, clock: Arc<dyn Clock>) -> Self {
-        Self { process: place.process(settings).await, lease: settings.lease, clock, place, settings }
+        Self {
+            process: place.process(settings).await,
+            lease: settings.lease,
+            clock,
+            place,
+            settings,
+            claims: Mutex::default(),
+        }
     }
 
     /// The process dies, another one takes its place.
@@ -78,10 +95,12 @@ impl Subject {
         fingerprint[1..].copy_from_slice(key.as_bytes());
         let now = self.clock.now();
         let mut intent = ClaimIntent {
-            key: Key::from(key),
-            event_id: EventId::new(format!("bh1-ix-{}", key.simple())),
-            event_type: "MESSAGE".to_owned(),
-            fingerprint: Fingerprint(fingerprint),
+            event: Identity {
+                key: Key::from(key),
+                event_id: EventId::new(format!("bh1-ix-{}", key.simple())),
+                event_type: "MESSAGE".to_owned(),
+                fingerprint: Fingerprint(fingerprint),
+            },
             nonce: Nonce::random(),
             strict: false,
             budget: Budget { max_failures: 8, max_lost: 3 },
@@ -107,7 +126,30 @@ impl Subject {
 
     /// Claims; sends the same again until there is an answer, as the protocol asks.
     pub async fn claim(&self, intent: &Arc<ClaimIntent>) -> Claimed {
-        claim(&self.process, intent).await
+        let answer = claim(&self.process, intent).await;
+        if let Claimed::Mine(claim) = &answer {
+            self.claims.lock().unwrap().insert(intent.nonce, claim.clone());
+        }
+        answer
+    }
+
+    /// What the owner of this attempt knows; of an attempt that was never answered, what it would know of a first claim.
+    pub fn known(&self, intent: &Arc<ClaimIntent>) -> Claim {
+        let first = || {
+            let first = Next::first(intent, self.lease);
+            Claim {
+                intent: Arc::clone(intent),
+                epoch: first.epoch,
+                phase: first.phase,
+                strict: first.strict,
+                failures: 0,
+                lost: 0,
+                note: String::new(),
+                fence_at: self.clock.moment(),
+                deadline_at: None,
+            }
+        };
+        self.claims.lock().unwrap().get(&intent.nonce).cloned().unwrap_or_else(first)
     }
 
     /// Claims; anything but `Mine` fails the case.
@@ -126,20 +168,23 @@ impl Subject {
         panic!("the take-over was held off for twenty waits");
     }
 
-    /// A step of a running attempt.
-    pub async fn advance(&self, claim: &Claim, step: Step) -> Result<(), StoreError> {
-        resent(async || self.process.store.advance(claim, &step).await).await
+    /// The handler is about to be called.
+    pub async fn try_start(&self, claim: &Claim) -> Result<(), StoreError> {
+        if let Some(known) = self.claims.lock().unwrap().get_mut(&claim.intent.nonce) {
+            known.phase = Phase::MayHaveRun;
+        }
+        resent(async || self.process.claims.start(claim).await).await
     }
 
     /// The handler is about to be called; failing fails the case.
     pub async fn start(&self, claim: &Claim) {
-        self.advance(claim, Step::Started).await.expect("the owner may start");
+        self.try_start(claim).await.expect("the owner may start");
     }
 
     /// Writes how an attempt ended.
     pub async fn settle(&self, intent: &Arc<ClaimIntent>, outcome: &Outcome) -> Result<(), StoreError> {
-        let claim = ClaimRef::unanswered(Arc::clone(intent));
-        resent(async || self.process.store.settle(&claim, outcome).await).await
+        let claim = self.known(intent);
+        resent(async || self.process.claims.settle(&claim, outcome).await).await
     }
 
     /// Writes how an attempt ended; failing fails the case.
@@ -147,34 +192,44 @@ impl Subject {
         self.settle(intent, outcome).await.expect("the owner may settle");
     }
 
-    /// Renews; returns the nonces that were not.
+    /// Renews; returns the nonces of those that are lost.
     pub async fn renew(&self, claims: &[&Claim]) -> Vec<Nonce> {
-        let claims: Vec<_> = claims.iter().map(|claim| claim.reference()).collect();
-        let lost = resent(async || self.process.store.renew(&claims).await).await;
-        lost.expect("renewals are answered").iter().map(ClaimRef::nonce).collect()
+        self.renewed(claims).await.lost.iter().map(|claim| claim.nonce).collect()
+    }
+
+    /// Renews.
+    pub async fn renewed(&self, claims: &[&Claim]) -> Renewed {
+        let claims: Vec<_> = claims.iter().map(|claim| (*claim).clone()).collect();
+        resent(async || self.process.claims.renew(&claims).await).await.expect("renewals are answered")
     }
 
     /// How one event stands for a parked copy.
     pub async fn standing(&self, intent: &ClaimIntent) -> Standing {
-        let views = resent(async || self.process.store.look(&[intent.key]).await).await.expect("looking is answered");
-        let view = views.iter().find(|view| view.key == intent.key).expect("every key is answered");
-        view.standing
+        let looked = resent(async || self.process.claims.look(&[intent.key()]).await).await;
+        looked.expect("looking is answered")[0]
+    }
+
+    /// The event's row as the store reads it; there must be one.
+    pub async fn seen(&self, intent: &ClaimIntent) -> Seen {
+        let mut seen =
+            resent(async || self.process.table.read(&[intent.key()]).await).await.expect("reads are answered");
+        seen.remove(0).expect("the event has a row")
     }
 
     /// The event's claim row; there must be one.
-    pub async fn row(&self, intent: &ClaimIntent) -> ClaimRecord {
+    pub async fn row(&self, intent: &ClaimIntent) -> Row {
         self.find(intent).await.expect("the event has a row")
     }
 
     /// The event's claim row.
-    pub async fn find(&self, intent: &ClaimIntent) -> Option<ClaimRecord> {
-        resent(async || self.process.log.show(intent.key).await).await.expect("showing is answered")
+    pub async fn find(&self, intent: &ClaimIntent) -> Option<Row> {
+        resent(async || self.process.claims.show(intent.key()).await).await.expect("showing is answered")
     }
 
     /// The event's open quarantine rows.
     pub async fn quarantined(&self, intent: &ClaimIntent) -> Vec<QuarantineRow> {
-        let rows = resent(async || self.process.log.quarantined(LISTED).await).await.expect("listing is answered");
-        rows.into_iter().filter(|row| row.key == intent.key).collect()
+        let rows = resent(async || self.process.claims.quarantined(LISTED).await).await.expect("listing is answered");
+        rows.into_iter().filter(|row| row.key == intent.key()).collect()
     }
 
     /// The event's one open quarantine row, which must have this reason.
@@ -186,8 +241,8 @@ impl Subject {
 
     /// The event's rows that are due for replay.
     pub async fn replayable(&self, intent: &ClaimIntent) -> Vec<QuarantineRow> {
-        let rows = resent(async || self.process.log.replayable(LISTED).await).await.expect("listing is answered");
-        rows.into_iter().filter(|row| row.key == intent.key).collect()
+        let rows = resent(async || self.process.claims.replayable(LISTED).await).await.expect("listing is answered");
+        rows.into_iter().filter(|row| row.key == intent.key()).collect()
     }
 
     /// Claims, starts and quarantines a new event as its owner; returns it and the quarantine row's number.
@@ -202,7 +257,7 @@ impl Subject {
 
 /// Claims; sends the same again until there is an answer.
 pub(super) async fn claim(process: &Process, intent: &Arc<ClaimIntent>) -> Claimed {
-    resent(async || process.store.claim(intent).await).await.expect("claims are answered")
+    resent(async || process.claims.claim(intent).await).await.expect("claims are answered")
 }
 
 /// The claim in an answer; anything else fails the case.
@@ -244,7 +299,7 @@ pub(super) fn again_suspect(intent: &ClaimIntent) -> Arc<ClaimIntent> {
 /// Another event under the same id.
 pub(super) fn impostor(intent: &ClaimIntent, payload: &'static str) -> Arc<ClaimIntent> {
     again_with(intent, |other| {
-        other.fingerprint.0[16] ^= 0xff;
+        other.event.fingerprint.0[16] ^= 0xff;
         other.raw = Arc::new(RawEvent { data: Bytes::from_static(payload.as_bytes()), ..(*other.raw).clone() });
     })
 }
@@ -262,15 +317,6 @@ pub(super) fn handed_back(certainty: Certainty) -> Outcome {
 /// Put aside, costing nothing.
 pub(super) fn quarantine(reason: Reason, certainty: Certainty) -> Outcome {
     Outcome::Quarantine { reason, counts: false, certainty, detail: Detail::new(b"what the handler said") }
-}
-
-/// The handler returned these replies.
-pub(super) fn replies(bodies: &[(u32, &'static str)]) -> Step {
-    let reply = |(ordinal, body): &(u32, &'static str)| StoredReply {
-        ordinal: *ordinal,
-        body: Bytes::from_static(body.as_bytes()),
-    };
-    Step::ReplyPending(bodies.iter().map(reply).collect())
 }
 
 /// Whether the answer is `Wait` for this reason.

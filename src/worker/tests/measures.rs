@@ -57,7 +57,7 @@ async fn what_a_drain_cut_is_counted_by_who_claims_the_event_next() {
     cut.shutdown.abort();
     assert_eq!(cut.answers(1).await, ["nack m1"]);
 
-    let next = Setup::acts([Act::Fail]).start_on(Arc::clone(&cut.claims), Arc::clone(&cut.clock));
+    let next = Setup::acts([Act::Fail]).start_on(cut.memory.clone(), Arc::clone(&cut.clock));
     next.deliver(1, "again");
     next.answers(1).await;
     next.deliver(1, "once more");
@@ -73,17 +73,18 @@ async fn every_answer_to_a_claim_is_counted_under_its_own_name() {
     let dies = Setup::acts([Act::Hang]).start();
     dies.deliver(1, "m1");
     dies.calls(1).await;
-    let dies_too = Setup::acts([Act::Hang]).strict().start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+    let dies_too = Setup::acts([Act::Hang]).strict().start_on(dies.memory.clone(), Arc::clone(&dies.clock));
     dies_too.deliver(2, "m2");
     dies_too.calls(1).await;
     dies.store.set_down(true);
     dies_too.store.set_down(true);
     time::sleep(LEASE * 2).await;
-    let runs = Setup::acts([Act::Hang]).start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+    let runs = Setup::acts([Act::Hang]).start_on(dies.memory.clone(), Arc::clone(&dies.clock));
     runs.deliver(4, "m4");
     runs.calls(1).await;
-    let setup = Setup { faults: |store| store.on_claim(Fault::BeforeWrite), ..Setup::acts([Act::Succeed, Act::Fail]) };
-    let lives = setup.start_on(Arc::clone(&dies.claims), Arc::clone(&dies.clock));
+    let setup =
+        Setup { faults: |store| store.on(Method::Enter, Fault::BeforeWrite), ..Setup::acts([Act::Succeed, Act::Fail]) };
+    let lives = setup.start_on(dies.memory.clone(), Arc::clone(&dies.clock));
 
     lives.deliver(1, "lost");
     lives.deliver(2, "lost, strict");

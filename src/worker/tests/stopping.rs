@@ -6,7 +6,7 @@ use super::*;
 async fn a_settle_that_is_never_confirmed_is_never_acked() {
     let bench = Setup::default().start();
     for _ in 0..10_000 {
-        bench.store.push(Method::Settle, Fault::BeforeWrite);
+        bench.store.push(Method::Complete, Fault::BeforeWrite);
     }
     bench.deliver(1, "m1");
     bench.calls(1).await;

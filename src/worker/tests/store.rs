@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_a_claim_is_asked_for_again_and_the_handler_runs_once() {
-    let bench = Setup { faults: |store| store.on_claim(Fault::AfterWrite), ..Setup::default() }.start();
+    let bench = Setup { faults: |store| store.on(Method::Enter, Fault::AfterWrite), ..Setup::default() }.start();
 
     bench.deliver(1, "m1");
 
@@ -17,7 +17,7 @@ async fn an_unconfirmed_settle_is_repeated_and_acked_only_when_confirmed() {
     for fault in [Fault::BeforeWrite, Fault::AfterWrite, Fault::Contention] {
         let bench = Setup::default().start();
         for _ in 0..20 {
-            bench.store.push(Method::Settle, fault);
+            bench.store.push(Method::Complete, fault);
         }
         bench.deliver(1, "m1");
         bench.calls(1).await;
@@ -32,9 +32,10 @@ async fn an_unconfirmed_settle_is_repeated_and_acked_only_when_confirmed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_strict_event_is_not_run_before_its_start_is_confirmed() {
-    let bench = Setup { faults: |store| store.on_advance(Fault::AfterWrite), ..Setup::default() }.strict().start();
-    for _ in 0..10_000 {
-        bench.store.push(Method::Advance, Fault::BeforeWrite);
+    let bench =
+        Setup { faults: |store| store.on(Method::Swap, Fault::AfterWrite), ..Setup::default() }.strict().start();
+    for _ in 0..60 {
+        bench.store.push(Method::Swap, Fault::BeforeWrite);
     }
 
     bench.deliver(1, "m1");
@@ -46,7 +47,7 @@ async fn a_strict_event_is_not_run_before_its_start_is_confirmed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_the_store_refuses_holds_that_event_and_lets_others_flow() {
-    let bench = Setup { faults: |store| store.on_claim(Fault::Refused), ..Setup::default() }.start();
+    let bench = Setup { faults: |store| store.on(Method::Enter, Fault::Refused), ..Setup::default() }.start();
     bench.deliver(1, "refused");
     time::sleep(Duration::from_secs(1)).await;
 
@@ -60,7 +61,7 @@ async fn a_claim_the_store_refuses_holds_that_event_and_lets_others_flow() {
 async fn an_outage_of_the_store_pauses_intake_and_costs_nothing() {
     let bench = Setup::default().start();
     for _ in 0..10 {
-        bench.store.push(Method::Claim, Fault::BeforeWrite);
+        bench.store.push(Method::Enter, Fault::BeforeWrite);
     }
 
     for event in 1..=3 {
@@ -79,7 +80,7 @@ async fn an_outage_of_the_store_pauses_intake_and_costs_nothing() {
 async fn a_rerun_handler_whose_lease_is_lost_is_cut_and_a_strict_one_is_not() {
     let long = Duration::from_secs(300);
     let rule = || Rule { timeout: Some(Duration::from_secs(600)), ..Rule::default() };
-    let outage = |store: FaultStore| (0..40).fold(store, |store, _| store.on_renew(Fault::BeforeWrite));
+    let outage = |store: FaultStore| (0..40).fold(store, |store, _| store.on(Method::Renew, Fault::BeforeWrite));
 
     let rerun = Setup { rule: rule(), faults: outage, ..Setup::acts([Act::SucceedAfter(long)]) }.start();
     rerun.deliver(1, "m1");

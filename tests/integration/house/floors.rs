@@ -20,7 +20,7 @@ pub(super) enum Floor {
 const TABLE: &[(Floor, &[&str])] = &[
     (Floor::Words, &["clock", "secret", "event", "claim", "outcome", "retry", "rule"]),
     (Floor::Ports, &["source", "store", "handler", "reply", "shutdown", "metrics"]),
-    (Floor::Engine, &["worker", "sweeper"]),
+    (Floor::Engine, &["claims", "worker", "sweeper"]),
     (Floor::Adapters, ADAPTERS),
     (Floor::Application, &["server", "config", "telemetry", "app", "cli", "main", "lib"]),
     (Floor::Testing, &["testing"]),

@@ -54,7 +54,7 @@ impl Place for OnPostgres {
         while let Err(error) = store.prepare().await {
             assert!(matches!(error, StoreError::Unknown(_)), "{error:?}");
         }
-        Process::of(store)
+        Process::of(store, settings, self.clock())
     }
 
     async fn pass(&self, span: Duration) {

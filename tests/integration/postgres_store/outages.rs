@@ -6,16 +6,13 @@ use bellhop::{
     claim::{Claimed, Wait},
     outcome::Outcome,
     secret::Secret,
-    store::{
-        ClaimStore, Readiness, StoreError, Upkeep,
-        postgres::{Config, PostgresStore},
-    },
+    store::{Readiness, StoreError, postgres::Config},
 };
 use tokio::time::sleep;
 
-use super::{Database, LONG, SHORT, again, assert_waits, event, mine, named, open, suspect};
+use super::{Database, LONG, Process, SHORT, again, assert_waits, event, mine, open, suspect};
 
-async fn claim_error(store: &PostgresStore) -> StoreError {
+async fn claim_error(store: &Process) -> StoreError {
     store.claim(&event()).await.expect_err("the server fails it")
 }
 
@@ -63,19 +60,19 @@ async fn a_connection_with_an_unclear_answer_is_not_used_again() {
     let first = database.number(pid).await;
     failing_with(&database, "40001").await;
     claim_error(&store).await;
-    mine_existing(&store).await;
+    look(&store).await;
     assert_eq!(database.number(pid).await, first, "contention says nothing about the connection");
 
     failing_with(&database, "25006").await;
     claim_error(&store).await;
-    mine_existing(&store).await;
+    look(&store).await;
 
     assert_ne!(database.number(pid).await, first, "a read-only server's connection is dropped");
 }
 
 /// Any statement that works.
-async fn mine_existing(store: &PostgresStore) {
-    store.look(&[event().key]).await.unwrap();
+async fn look(store: &Process) {
+    store.look(&[event().key()]).await.unwrap();
 }
 
 #[tokio::test]
@@ -118,8 +115,9 @@ async fn cut_connections_are_replaced() {
 
     assert_eq!(claim_error(&store).await.label(), "unknown");
 
-    assert_eq!(mine(&store, &event).await.epoch, 1);
-    store.settle(&named(&event), &Outcome::Done).await.unwrap();
+    let claim = mine(&store, &event).await;
+    assert_eq!(claim.epoch, 1);
+    store.settle(&claim, &Outcome::Done).await.unwrap();
 }
 
 #[tokio::test]
@@ -188,8 +186,8 @@ async fn through_a_pooler_each_statement_is_unnamed_and_in_a_transaction() {
     let store = database.store_with(LONG, "statement-cache-capacity=0");
     let event = event();
     let claim = mine(&store, &event).await;
-    assert!(store.renew(&[claim.reference()]).await.unwrap().is_empty());
-    store.settle(&named(&event), &Outcome::Done).await.unwrap();
+    assert_eq!(store.renew(std::slice::from_ref(&claim)).await.unwrap().renewed, [claim.reference()]);
+    store.settle(&claim, &Outcome::Done).await.unwrap();
     assert!(matches!(store.claim(&again(&event)).await.unwrap(), Claimed::Settled));
     // Whatever was prepared on the store's connections would be in the way of others.
     database

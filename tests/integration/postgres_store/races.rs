@@ -9,19 +9,15 @@ use std::{
 };
 
 use bellhop::{
-    claim::{Claimed, Step},
-    outcome::Outcome,
-    store::{ClaimStore, StoreError},
+    claim::{ClaimIntent, Claimed},
+    store::{Guard, StoreError, Swap},
 };
 use tokio::{task::JoinSet, time::sleep};
 
-use super::{Database, LONG, SHORT, again, event, event_with, mine, named, suspect};
+use super::{Database, LONG, Process, SHORT, again, event, event_with, events, execute, mine, references, suspect};
 
 /// Asks until there is an answer, as the worker does.
-async fn answered(
-    store: &bellhop::store::postgres::PostgresStore,
-    intent: &Arc<bellhop::claim::ClaimIntent>,
-) -> Claimed {
+async fn answered(store: &Process, intent: &Arc<ClaimIntent>) -> Claimed {
     loop {
         match store.claim(intent).await {
             Err(StoreError::Contention(_) | StoreError::Unknown(_)) => {}
@@ -33,7 +29,7 @@ async fn answered(
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_claimers_on_a_thousand_keys_win_each_key_once() {
     let database = Database::migrated().await;
-    let events: Arc<Vec<_>> = Arc::new((0..1_000).map(|_| event()).collect());
+    let events = Arc::new(events(0..1_000));
     let mut claimers = JoinSet::new();
 
     for _ in 0..4 {
@@ -63,24 +59,29 @@ const BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity
 #[tokio::test(flavor = "multi_thread")]
 async fn of_four_claimers_that_saw_the_same_stale_row_one_takes_it_over() {
     let database = Database::migrated().await;
-    let lease = Duration::from_secs(2);
-    let store = Arc::new(database.settled_store(lease).await);
+    let lease = Duration::from_secs(6);
+    let mut stores = Vec::new();
+    for _ in 0..4 {
+        stores.push(Arc::new(database.store(lease)));
+        mine(&stores[stores.len() - 1], &event()).await;
+    }
+    sleep(lease).await;
     for strict in [false, true] {
         let event = event_with(|intent| intent.strict = strict);
-        mine(&store, &event).await;
+        mine(&stores[0], &event).await;
         database.execute("UPDATE claims SET lease_until = now() - interval '1 hour' WHERE epoch = 1").await;
         let mut admin = database.admin().await;
-        super::execute(&mut admin, "BEGIN; SELECT 1 FROM claims FOR UPDATE").await;
+        execute(&mut admin, "BEGIN; SELECT 1 FROM claims FOR UPDATE").await;
         let mut claimers = JoinSet::new();
-        for _ in 0..4 {
-            let (store, event) = (Arc::clone(&store), suspect(&event));
+        for store in &stores {
+            let (store, event) = (Arc::clone(store), suspect(&event));
             claimers.spawn(async move { answered(&store, &event).await });
         }
-        // Each has its snapshot, in which the row is stale.
+        // Each has read the stale row.
         while database.number(BLOCKED).await < 4 {
             sleep(Duration::from_millis(5)).await;
         }
-        super::execute(&mut admin, "COMMIT").await;
+        execute(&mut admin, "COMMIT").await;
 
         let answers = claimers.join_all().await;
 
@@ -89,84 +90,104 @@ async fn of_four_claimers_that_saw_the_same_stale_row_one_takes_it_over() {
     }
 }
 
+/// In one direction or the other, whatever the direction in which rows are named.
 #[tokio::test(flavor = "multi_thread")]
-async fn renewals_and_completions_of_the_same_claims_do_not_deadlock() {
+async fn batches_over_the_same_rows_do_not_deadlock() {
     let database = Database::migrated().await;
-    let store = Arc::new(database.store(LONG));
-    let mut claims = Vec::new();
-    for _ in 0..300 {
-        claims.push(mine(&store, &event()).await.reference());
-    }
-    let done = Arc::new(AtomicBool::new(false));
-    let mut renewers = JoinSet::new();
     // The plan that takes the rows in the order in which they are named.
     let nested = "options[enable_hashjoin]=off&options[enable_mergejoin]=off&options[enable_seqscan]=off";
+    let store = Arc::new(database.store_with(LONG, nested));
+    let events = events(0..300);
+    store.enter(&events).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let mut others = JoinSet::new();
     for reversed in [false, true] {
-        let (other, done) = (database.store_with(LONG, nested), Arc::clone(&done));
-        let mut claims = claims.clone();
+        let (other, done, mut claims) = (database.store_with(LONG, nested), Arc::clone(&done), references(&events));
+        let swap = |event: &Arc<ClaimIntent>| Swap {
+            event: event.event.clone(),
+            guard: Guard::Owner(event.nonce),
+            next: bellhop::claim::row::Next::first(event, other.lease),
+            rider: None,
+        };
+        let mut swaps: Vec<_> = events.iter().map(swap).collect();
         if reversed {
             claims.reverse();
+            swaps.reverse();
         }
-        renewers.spawn(async move {
+        others.spawn(async move {
             while !done.load(Ordering::Relaxed) {
-                other.renew(&claims).await.unwrap();
+                other.table().renew(&claims).await.unwrap();
+                other.table().swap(&swaps).await.unwrap();
             }
         });
     }
 
-    for claim in claims.iter().rev() {
-        store.settle(claim, &Outcome::Done).await.unwrap();
+    let claims = references(&events);
+    for claim in claims[..100].iter().rev() {
+        assert_eq!(store.table().complete(&[*claim]).await.unwrap(), [true]);
+    }
+    while database.number("SELECT count(*) FROM claims WHERE state <> 2").await > 0 {
+        store.table().complete(&claims).await.unwrap();
     }
     done.store(true, Ordering::Relaxed);
-    while let Some(renewer) = renewers.join_next().await {
-        renewer.unwrap();
+    while let Some(other) = others.join_next().await {
+        other.unwrap();
     }
 
-    assert_eq!(store.renew(&claims).await.unwrap().len(), 300);
+    assert_eq!(store.table().renew(&claims).await.unwrap(), vec![false; 300]);
+    assert_eq!(database.number(DEADLOCKS).await, 0);
 }
 
+/// Both wait for rows that the other has inserted and not committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_the_same_events_do_not_deadlock() {
+    let database = Database::migrated().await;
+    let mut processes = JoinSet::new();
+    let events: Arc<Vec<_>> = Arc::new((0..200).map(|_| events(0..128)).collect());
+    for reversed in [false, true] {
+        let (store, events) = (database.store(LONG), Arc::clone(&events));
+        processes.spawn(async move {
+            for batch in events.iter() {
+                let mut batch: Vec<_> = batch.iter().map(|event| again(event)).collect();
+                if reversed {
+                    batch.reverse();
+                }
+                store.entered(&batch).await;
+            }
+        });
+    }
+
+    processes.join_all().await;
+
+    assert_eq!(database.number("SELECT count(*) FROM claims").await, 200 * 128);
+    assert_eq!(database.number(DEADLOCKS).await, 0);
+}
+
+const DEADLOCKS: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+
+/// The commit comes when the claimer has long hung up: nothing bounds it on the server.
 #[tokio::test]
 async fn a_claim_that_the_server_runs_after_the_client_gave_up_is_still_the_same_attempt() {
     let database = Database::migrated().await;
     let store = database.store(SHORT);
     mine(&store, &event()).await;
-    let mut admin = database.admin().await;
-    super::execute(&mut admin, "BEGIN; LOCK TABLE claims IN SHARE MODE").await;
+    database
+        .execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+                PERFORM set_config('client_connection_check_interval', '0', true), pg_sleep(2); RETURN NEW; END$$;
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON claims DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION slow()",
+        )
+        .await;
     let event = event_with(|intent| intent.strict = true);
 
     let cut = store.claim(&event).await;
     assert!(matches!(cut, Err(StoreError::Unknown(_))), "{cut:?}");
-    super::execute(&mut admin, "COMMIT").await;
+    assert_eq!(database.number("SELECT count(*) FROM claims").await, 1);
     while database.number("SELECT count(*) FROM claims").await < 2 {
         sleep(Duration::from_millis(5)).await;
     }
 
     let claim = mine(&store, &event).await;
     assert_eq!((claim.epoch, claim.lost), (1, 0));
-}
-
-#[tokio::test]
-async fn claims_and_their_ends_are_hot_updates() {
-    let database = Database::migrated().await;
-    let store = database.store(LONG);
-
-    for _ in 0..300 {
-        let event = event_with(|intent| intent.strict = true);
-        let claim = mine(&store, &event).await;
-        store.advance(&claim, &Step::Started).await.unwrap();
-        assert!(store.renew(&[claim.reference()]).await.unwrap().is_empty());
-        store.settle(&named(&event), &Outcome::Done).await.unwrap();
-    }
-    drop(store);
-
-    let share = "SELECT (100 * n_tup_hot_upd / greatest(n_tup_upd, 1))::bigint FROM pg_stat_user_tables
-        WHERE relname = 'claims' AND n_tup_upd >= 900";
-    let share = loop {
-        let known: Option<i64> = sqlx::query_scalar(share).fetch_optional(&mut database.admin().await).await.unwrap();
-        match known {
-            Some(share) => break share,
-            None => sleep(Duration::from_millis(50)).await,
-        }
-    };
-    assert!(share >= 93, "{share} % of the updates were HOT");
 }

@@ -8,14 +8,17 @@ use std::{
 };
 
 use bellhop::{
-    claim::{Budget, Claim, ClaimIntent, ClaimRef, Claimed, Key, Nonce, Phase, Step},
+    claim::{Budget, Claim, ClaimIntent, Claimed, Identity, Key, Nonce, Phase},
+    claims::{Claims, Tables},
+    clock::SystemClock,
     event::{EventId, Fingerprint},
+    metrics::Metrics,
     outcome::{Outcome, Reason},
-    store::{ClaimStore, sqlite::SqliteStore},
+    store::sqlite::SqliteStore,
 };
 use uuid::Uuid;
 
-use super::{DAYS, Folder, open};
+use super::{DAYS, Folder, LEASE, open};
 
 /// Where the child finds its database.
 const DATABASE: &str = "BELLHOP_TEST_SQLITE_CRASH";
@@ -23,10 +26,12 @@ const DATABASE: &str = "BELLHOP_TEST_SQLITE_CRASH";
 /// Every third event is handled, every other third is strict and begun, the rest is claimed only.
 fn event(number: u128) -> Arc<ClaimIntent> {
     Arc::new(ClaimIntent {
-        key: Key::from(Uuid::from_u128(number)),
-        event_id: EventId::new(number.to_string()),
-        event_type: "MESSAGE".to_owned(),
-        fingerprint: Fingerprint([1; 17]),
+        event: Identity {
+            key: Key::from(Uuid::from_u128(number)),
+            event_id: EventId::new(number.to_string()),
+            event_type: "MESSAGE".to_owned(),
+            fingerprint: Fingerprint([1; 17]),
+        },
         nonce: Nonce::random(),
         strict: number % 3 == 1,
         budget: Budget { max_failures: 8, max_lost: 3 },
@@ -37,8 +42,12 @@ fn event(number: u128) -> Arc<ClaimIntent> {
     })
 }
 
-async fn claimed(store: &SqliteStore, intent: &Arc<ClaimIntent>) -> Claim {
-    match store.claim(intent).await.unwrap() {
+fn claims(store: SqliteStore) -> Claims {
+    Claims::new(Tables::of(store), LEASE, Arc::new(SystemClock), Metrics::new().unwrap())
+}
+
+async fn claimed(claims: &Claims, intent: &Arc<ClaimIntent>) -> Claim {
+    match claims.claim(intent).await.unwrap() {
         Claimed::Mine(claim) => claim,
         other => panic!("expected the event to be mine, got {other:?}"),
     }
@@ -47,13 +56,12 @@ async fn claimed(store: &SqliteStore, intent: &Arc<ClaimIntent>) -> Claim {
 #[tokio::test]
 #[ignore = "the process that the test below starts and kills"]
 async fn child() {
-    let store = open(Path::new(&std::env::var_os(DATABASE).unwrap())).await.unwrap();
+    let claims = claims(open(Path::new(&std::env::var_os(DATABASE).unwrap())).await.unwrap());
     for number in 0.. {
-        let intent = event(number);
-        let claim = claimed(&store, &intent).await;
+        let claim = claimed(&claims, &event(number)).await;
         match number % 3 {
-            0 => store.settle(&ClaimRef::unanswered(intent), &Outcome::Done).await.unwrap(),
-            1 => store.advance(&claim, &Step::Started).await.unwrap(),
+            0 => claims.settle(&claim, &Outcome::Done).await.unwrap(),
+            1 => claims.start(&claim).await.unwrap(),
             _ => {}
         }
         writeln!(stdout(), "wrote {number}").unwrap();
@@ -76,10 +84,10 @@ async fn a_killed_process_loses_nothing_it_was_answered_and_is_replaced_at_once(
     child.wait().unwrap();
     assert!(enough.is_some(), "the child ended early");
 
-    let store = folder.open().await.unwrap();
+    let claims = claims(folder.open().await.unwrap());
 
     for number in 0..=last.unwrap_or(60_u128) {
-        let answer = store.claim(&event(number)).await.unwrap();
+        let answer = claims.claim(&event(number)).await.unwrap();
         match (number % 3, answer) {
             (0, Claimed::Settled) | (1, Claimed::Quarantined { reason: Reason::OwnerLost, fresh: true }) => {}
             (2, Claimed::Mine(claim)) => {
