@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-.PHONY: help setup test chart unit check fmt sqlx audit fuzz bench measure
+.PHONY: help setup test chart unit check fmt sqlx audit fuzz bench measure throughput
 
 help: ## List what can be done here.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,9 @@ unit: ## Run the tests that need no server (quick).
 fuzz: ## Throw mutated payloads at the decoder for ten minutes (BELLHOP_FUZZ_SECONDS).
 	BELLHOP_FUZZ_SECONDS=$${BELLHOP_FUZZ_SECONDS:-600} cargo test --locked --features testing --test integration -- fuzz::
 
-bench: ## Measure decoding beside a plain JSON parse; fails when a bound is broken.
+bench: setup ## Measure decoding beside a plain JSON parse, claims beside bare tables; fails when a bound is broken.
 	cargo bench --locked --bench decode
+	tests/run.sh cargo bench --locked --bench claims
 
 check: setup ## Formatting, lints, queries against a migrated database, Terraform, documentation.
 	cargo fmt --all --check
@@ -62,3 +63,7 @@ audit: ## Licences, banned crates, sources (installs cargo-deny when it is missi
 measure: setup ## Time to ready, memory and processor time of the release build.
 	cargo build --locked --release
 	tests/run.sh tests/measure.py
+
+throughput: setup ## Events per second of the release build beside two usual workers (ARGS: see tests/throughput.py).
+	cargo build --locked --release
+	tests/run.sh tests/throughput.py $(ARGS)
