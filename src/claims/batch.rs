@@ -29,6 +29,8 @@ const UNDER_WAY: usize = 2;
 
 /// A statement under way.
 type Sending<'a, A> = BoxFuture<'a, Result<Vec<A>, StoreError>>;
+/// What a caller waits for.
+type Awaited<A> = oneshot::Receiver<Result<A, StoreError>>;
 /// Items that go out together, and their place among the statements under way.
 type Batch<I, A> = (Vec<Waiting<I, A>>, Place<I, A>);
 
@@ -184,7 +186,7 @@ impl<I: Item, A: Answer> Drop for Place<I, A> {
 
 impl<I: Item, A: Answer> Shared<I, A> {
     /// The item waits. Where there is room for a statement, and nobody else waits for one, its caller gets the place.
-    fn join(self: &Arc<Self>, item: I) -> (oneshot::Receiver<Result<A, StoreError>>, Option<Place<I, A>>) {
+    fn join(self: &Arc<Self>, item: I) -> (Awaited<A>, Option<Place<I, A>>) {
         let (caller, answer) = oneshot::channel();
         let mut line = self.line();
         let is_first = line.under_way < UNDER_WAY && line.waiting.is_empty();
