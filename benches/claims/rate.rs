@@ -40,7 +40,7 @@ impl Rate {
 impl Contestant for Rate {
     async fn turn(&self) -> anyhow::Result<f64> {
         if let Some(database) = &self.database {
-            database.reset().await?;
+            database.rest().await?;
         }
         Ok(per_second(pairs(&self.claimer, self.tasks).await?.len()))
     }
@@ -61,7 +61,7 @@ impl Latency {
 #[async_trait]
 impl Contestant for Latency {
     async fn turn(&self) -> anyhow::Result<f64> {
-        self.database.reset().await?;
+        self.database.rest().await?;
         let claims = pairs(&self.claimer, 1).await?;
         Ok(median(claims.iter().map(|took| took.as_secs_f64() * 1e3).collect()))
     }
@@ -122,7 +122,7 @@ impl Bare {
 #[async_trait]
 impl Contestant for Bare {
     async fn turn(&self) -> anyhow::Result<f64> {
-        self.database.reset().await?;
+        self.database.rest().await?;
         let end = Instant::now() + TURN;
         let mut running = JoinSet::new();
         for connection in &self.connections {

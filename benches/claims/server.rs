@@ -16,6 +16,15 @@ use super::contest::say;
 const DURABLE: &str = "ALTER SYSTEM SET fsync = on; ALTER SYSTEM SET full_page_writes = on";
 const AS_BEFORE: &str = "ALTER SYSTEM RESET fsync; ALTER SYSTEM RESET full_page_writes";
 
+/// Events of earlier days, all handled: so much for the planner, which would rather read a table of a few pages than
+/// look up keys in it.
+const PAST: &str = "INSERT INTO claims (key, event_id, event_type, fingerprint, state, phase, strict, epoch, nonce,
+        lease_until, finished_at)
+    SELECT (lpad(to_hex(1780000000000 + n), 12, '0') || left(md5(n::text), 20))::uuid,
+        'spaces/AAQAb3nchmk/messages/' || left(md5(n::text), 16) || '.' || left(md5(n::text), 16), 'MESSAGE',
+        decode('01' || md5(n::text), 'hex'), 2, 1, false, 1, gen_random_uuid(), clock_timestamp(), clock_timestamp()
+    FROM generate_series(1, 100000) AS n";
+
 pub(crate) struct Server {
     url: String,
     /// It was started for this run alone.
@@ -59,19 +68,24 @@ impl Server {
 
     /// A database as `bellhop migrate up` leaves it.
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
+        self.database_with("").await
+    }
+
+    /// A database as it was before events were written in batches.
+    pub(crate) async fn old_database(&self) -> anyhow::Result<Database> {
+        self.database_with("ALTER TABLE claims SET (fillfactor = 70)").await
+    }
+
+    async fn database_with(&self, settings: &'static str) -> anyhow::Result<Database> {
         let name = format!("bench_{}", Uuid::new_v4().simple());
         self.run(format!("CREATE DATABASE {name}")).await?;
         let (base, _) = self.url.rsplit_once('/').context("the server's URL names no database")?;
         let url = format!("{base}/{name}");
         self.databases.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         migrate::up(&Secret::from(url.as_str())).await?;
-        Ok(Database { url })
-    }
-
-    /// A database as it was before events were written in batches.
-    pub(crate) async fn old_database(&self) -> anyhow::Result<Database> {
-        let database = self.database().await?;
-        database.run("ALTER TABLE claims SET (fillfactor = 70)").await?;
+        let database = Database { url };
+        database.run(settings).await?;
+        database.run(PAST).await?;
         Ok(database)
     }
 
@@ -101,9 +115,9 @@ impl Database {
         Ok(())
     }
 
-    /// Every turn begins with empty tables, and with all that the last one wrote on the disk.
-    pub(crate) async fn reset(&self) -> anyhow::Result<()> {
-        self.run("TRUNCATE claims, quarantine, replies").await?;
+    /// Every turn begins with fresh statistics, and with all that the last one wrote on the disk.
+    pub(crate) async fn rest(&self) -> anyhow::Result<()> {
+        self.run("VACUUM ANALYZE claims").await?;
         self.run("CHECKPOINT").await
     }
 
@@ -122,7 +136,6 @@ impl Database {
         .bind(events.iter().map(|event| &event.fingerprint.0[..]).collect::<Vec<_>>())
         .execute(&mut db)
         .await?;
-        self.run("VACUUM ANALYZE claims").await?;
-        self.run("CHECKPOINT").await
+        self.rest().await
     }
 }

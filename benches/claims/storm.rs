@@ -43,7 +43,7 @@ impl Storm {
 impl Contestant for Storm {
     async fn turn(&self) -> anyhow::Result<f64> {
         sleep_until(self.ready_at).await;
-        self.database.reset().await?;
+        self.database.rest().await?;
         warm(&self.processes).await?;
         let rows: Vec<_> = (0..ROWS).map(|_| identity()).collect();
         self.database.abandon(&rows).await?;
