@@ -88,7 +88,7 @@ impl Lease {
     }
 }
 
-/// How far back an event may be born and still look new: its row can not have been forgotten yet. Retention less a day,
+/// How far back an event may be born and still look new: its row cannot have been forgotten yet. Retention less a day,
 /// at least half of it.
 #[must_use]
 pub fn fence(retention: Duration) -> Duration {

@@ -47,8 +47,13 @@ pub struct Tables {
 impl Tables {
     /// All of one store.
     pub fn of<S: ClaimTable + Quarantine + Upkeep + 'static>(store: S) -> Self {
-        let store = Arc::new(store);
-        Self { claims: Arc::<S>::clone(&store), quarantine: Arc::<S>::clone(&store), upkeep: store }
+        Self::shared(&Arc::new(store))
+    }
+
+    /// All of one store that somebody else holds, too.
+    pub fn shared<S: ClaimTable + Quarantine + Upkeep + 'static>(store: &Arc<S>) -> Self {
+        let (claims, quarantine, upkeep) = (Arc::clone(store), Arc::clone(store), Arc::clone(store));
+        Self { claims, quarantine, upkeep }
     }
 }
 
@@ -238,7 +243,9 @@ impl Claims {
     /// # Errors
     /// See [`StoreError`].
     pub async fn expire(&self, quarantine_retention: Duration) -> Result<u64, StoreError> {
-        self.timed("expire", self.tables.upkeep.expire(quarantine_retention)).await
+        let answer = self.timed("expire", self.tables.upkeep.expire(quarantine_retention)).await;
+        self.watch.count(&answer);
+        answer
     }
 
     /// Rows by kind, for gauges.
@@ -246,7 +253,9 @@ impl Claims {
     /// # Errors
     /// See [`StoreError`].
     pub async fn counts(&self) -> Result<Counts, StoreError> {
-        self.timed("counts", self.tables.upkeep.counts()).await
+        let answer = self.timed("counts", self.tables.upkeep.counts()).await;
+        self.watch.count(&answer);
+        answer
     }
 
     /// Measures an operation. One whose caller went away says nothing: how long it would have taken is not known.
@@ -261,5 +270,109 @@ impl Claims {
         let took = began.elapsed().as_secs_f64();
         self.metrics.db_query_duration.with_label_values(&[query, outcome]).observe(took);
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        claim::{Budget, Identity, Nonce},
+        clock::SystemClock,
+        event::{RawEvent, decode},
+        metrics::{labels::STORE_ERRORS, tests::undeclared},
+        outcome::Outcome,
+        store::memory::MemoryStore,
+        testing::faults::{Fault, FaultStore, Method},
+    };
+
+    const LEASE: Lease = Lease::new(Duration::from_secs(60));
+    const RETENTION: Duration = Duration::from_secs(864_000);
+
+    fn claims(faults: fn(FaultStore) -> FaultStore) -> (Claims, Metrics) {
+        let metrics = Metrics::new().unwrap();
+        let memory = MemoryStore::new(LEASE, RETENTION, Arc::new(SystemClock));
+        let store = Arc::new(faults(FaultStore::new(Tables::of(memory))));
+        (Claims::new(store.tables(), LEASE, Arc::new(SystemClock), metrics.clone()), metrics)
+    }
+
+    fn intent() -> Arc<ClaimIntent> {
+        let raw = Arc::new(RawEvent { data: "{}".into(), ..RawEvent::default() });
+        let event = decode(&raw);
+        Arc::new(ClaimIntent {
+            event: Identity {
+                key: Key::derive("scope", &event),
+                event_id: event.id.clone(),
+                event_type: event.event_type.clone(),
+                fingerprint: event.fingerprint,
+            },
+            nonce: Nonce::random(),
+            strict: true,
+            budget: Budget { max_failures: 3, max_lost: 3 },
+            timeout: Duration::from_secs(60),
+            born: SystemClock.now(),
+            suspect: false,
+            raw,
+        })
+    }
+
+    fn count(metrics: &Metrics, query: &str, outcome: &str) -> u64 {
+        metrics.db_query_duration.with_label_values(&[query, outcome]).get_sample_count()
+    }
+
+    #[tokio::test]
+    async fn every_operation_is_measured_under_its_own_name() {
+        let (claims, metrics) = claims(|store| store);
+
+        let Ok(Claimed::Mine(claim)) = claims.claim(&intent()).await else { panic!("the event is new") };
+        claims.start(&claim).await.unwrap();
+        assert!(claims.renew(std::slice::from_ref(&claim)).await.unwrap().lost.is_empty());
+        claims.settle(&claim, &Outcome::Done).await.unwrap();
+        let standings = claims.look(&[claim.intent.key()]).await.unwrap();
+        claims.prepare().await.unwrap();
+        claims.expire(RETENTION).await.unwrap();
+        claims.counts().await.unwrap();
+
+        assert_eq!(standings, [Standing::Settled]);
+        for query in ["claim", "start", "renew", "settle", "look", "prepare", "expire", "counts"] {
+            assert_eq!(count(&metrics, query, "ok"), 1, "{query}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operation_that_fails_is_measured_and_counted_once_by_its_class() {
+        let (claims, metrics) = claims(|store| store.on(Method::Enter, Fault::BeforeWrite));
+
+        assert!(claims.claim(&intent()).await.is_err());
+
+        assert_eq!(count(&metrics, "claim", "unknown"), 1);
+        assert_eq!(metrics.db_errors.with_label_values(&["unknown"]).get(), 1);
+    }
+
+    #[tokio::test]
+    async fn upkeep_that_fails_is_counted_too() {
+        let metrics = Metrics::new().unwrap();
+        let memory = MemoryStore::new(LEASE, RETENTION, Arc::new(SystemClock));
+        let store = Arc::new(FaultStore::new(Tables::of(memory)));
+        let claims = Claims::new(store.tables(), LEASE, Arc::new(SystemClock), metrics.clone());
+        store.set_down(true);
+
+        assert!(claims.prepare().await.is_err() && claims.expire(RETENTION).await.is_err());
+        assert!(claims.counts().await.is_err());
+
+        assert_eq!(metrics.db_errors.with_label_values(&["unknown"]).get(), 3);
+    }
+
+    /// That somebody else has the event is an answer: no statement fails with it.
+    #[test]
+    fn every_class_in_which_a_statement_fails_is_a_declared_label() {
+        let classes = [StoreError::contention(Raced), StoreError::refused(Raced), StoreError::unknown(Raced)];
+
+        let mut labels = classes.map(|error| error.label());
+        labels.sort_unstable();
+        let mut declared = STORE_ERRORS;
+        declared.sort_unstable();
+        assert_eq!(labels, declared);
+        assert!(undeclared(&Metrics::new().unwrap()).is_empty());
     }
 }

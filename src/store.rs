@@ -185,19 +185,6 @@ pub enum Readiness {
     Unfit(String),
 }
 
-/// What `requeue` found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requeued {
-    /// Claimable now.
-    Yes,
-    /// No such row, or it is settled already.
-    NotFound,
-    /// The handler may still be running until the deadline it was given.
-    MayStillRun,
-    /// The payload is gone, or the row is a mismatch: nothing to deliver.
-    NoPayload,
-}
-
 /// A quarantine row.
 #[derive(Debug, Clone)]
 pub struct QuarantineRow {

@@ -15,7 +15,7 @@ use crate::{
 pub enum Requeued {
     /// Claimable now.
     Yes,
-    /// No such row, or somebody has dealt with it.
+    /// No such row, or it is settled already.
     NotFound,
     /// The handler may still be running until the deadline it was given.
     MayStillRun,

@@ -70,14 +70,20 @@ impl StoreWatch {
                 known.away |= known.contended >= CONTENTIONS && known.contended_events.len() >= 2;
             }
         }
+        self.count(answer);
+        self.publish(&known);
+    }
+
+    /// Counts a failure that says nothing about whether events can be claimed.
+    pub fn count<T>(&self, answer: &Result<T, StoreError>) {
         if let Err(error) = answer {
             self.metrics.db_errors.with_label_values(&[error.label()]).inc();
         }
-        self.publish(&known);
     }
 
     /// The store was asked whether it can be used.
     pub fn checked(&self, answer: &Result<Readiness, StoreError>) {
+        self.count(answer);
         let mut known = self.known();
         match answer {
             Ok(Readiness::Ready) => *known = Known::default(),

@@ -109,12 +109,7 @@ impl Setup {
     /// A process on a store that another one used before.
     fn start_on(self, memory: Arc<MemoryStore>, clock: Arc<dyn Clock>) -> Bench {
         let lease = Lease::new(LEASE);
-        let tables = Tables {
-            claims: Arc::<MemoryStore>::clone(&memory),
-            quarantine: Arc::<MemoryStore>::clone(&memory),
-            upkeep: Arc::<MemoryStore>::clone(&memory),
-        };
-        let store = Arc::new((self.faults)(FaultStore::new(tables)));
+        let store = Arc::new((self.faults)(FaultStore::new(Tables::shared(&memory))));
         let handler = ScriptedHandler::new(self.acts);
         let metrics = Metrics::new().unwrap();
         let claims = Arc::new(Claims::new(store.tables(), lease, Arc::clone(&clock), metrics.clone()));

@@ -111,7 +111,7 @@ impl Connections {
     /// Opens nothing yet.
     ///
     /// # Errors
-    /// `Refused` when the URL can not be read.
+    /// `Refused` when the URL cannot be read.
     pub(super) fn new(
         config: &Config,
         timeout: Duration,
